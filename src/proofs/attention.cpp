@@ -27,8 +27,8 @@ constexpr int64_t kMostTurns = 16;
 
 class Attention : Proof {
  public:
-  Attention(const tl::Program& program, const spec::Form& form, const Solver& solver)
-      : Proof(program, form, solver) {}
+  Attention(const tl::Program& program, const spec::Form& form, Heads heads, const Solver& solver)
+      : Proof(program, form, heads, solver) {}
 
   Report run() {
     const auto start = std::chrono::steady_clock::now();
@@ -48,21 +48,19 @@ class Attention : Proof {
       open("the program's key blocks", visits_.open);
     } else {
       uses_ = uses_of(program_, sizes_, sides_, !softmax, counts(), vocabulary_);
-      for (const Visit& v : visits_.all) keeps(v);
-      visited_once();
-      if (sides_.of_keys) visited_there();
-      const std::vector<Step> all = steps();
-      fits_an_int(all);
-      has_its_sign(all);
-      integers();
-      loops();
-      by_form(kOrder, disorder(program_, sizes_, sides_, vocabulary_));
-      by_form(kReals, out_of_range(program_, form_));
-      if (sides_.of_keys)
-        by_form(kGradients, another_form_of_gradients(program_, form_, sizes_, vocabulary_));
-      else
-        by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
-      if (!sides_.of_keys && report_.obligations.back().answer == Answer::proved) rounding();
+      const std::function<void()> parts[] = {
+          [&] { masks(); },
+          [&] { visited_once(); },
+          [&] { widths(); },
+          [&] { integers(); },
+          [&] { loops(); },
+          [&] { by_form(kOrder, disorder(program_, sizes_, sides_, vocabulary_)); },
+          [&] { by_form(kReals, out_of_range(program_, form_)); },
+          [&] { formulas(); }};
+      for (const auto& part : parts) {
+        part();
+        if (heads_ != Heads::own && !report_.complete()) break;  // of no use but whole
+      }
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -172,7 +170,25 @@ class Attention : Proof {
            Answer::proved;
   }
 
+  void masks() {
+    for (const Visit& v : visits_.all) keeps(v);
+  }
+
+  void widths() {
+    const std::vector<Step> all = steps();
+    fits_an_int(all);
+    has_its_sign(all);
+  }
+
+  void formulas() {
+    if (sides_.of_keys)
+      return by_form(kGradients, another_form_of_gradients(program_, form_, sizes_, vocabulary_));
+    by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
+    if (report_.obligations.back().answer == Answer::proved) rounding();
+  }
+
   void visited_once() {
+    if (sides_.of_keys) visited_there();
     std::string sum = "0";
     int64_t columns = 0;
     if (const std::string why = pairs_left_out(); !why.empty()) return open(kOnce, why);
@@ -317,6 +333,8 @@ class Attention : Proof {
       if (o.answer == Answer::proved && !free.count(u.term.text) &&
           (u.real || !is_plain(u.term, uses)) && !is_one_of(u, u.real ? specified.reals : wanted))
         none(u);
+    for (const Use& u : uses.all)
+      if (o.answer == Answer::proved && !is_head_along(u)) none(u);
     if (o.answer == Answer::proved)
       leave(not_told_apart(specified.whole, uses, solver_, sizes_, of_kept), {});
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -328,6 +346,17 @@ class Attention : Proof {
             counted_from_the_end(form_, indices_, keep_, extents_, vocabulary_, solver_);
         !why.empty())
       open(kIntegers, why);
+  }
+
+  // A query's head and that of its keys are the same in all cases where the form has as many of
+  // both; here each stands at its own tensors. A pass over rows of keys has heads of its own.
+  bool is_head_along(const Use& u) const {
+    const Term head = indices_.at("h");
+    if (u.along.empty()) return true;
+    if (u.along == sizes_.at("G").text)
+      return u.term.text.find(head.text) == std::string::npos ||
+             is_one(u, operation("//", head, sizes_.at(heads::kLetter)));
+    return !counts_heads(u.term.text) || is_one(u, head);
   }
 
   // The blocks of a pass share its rows out among them, however many: one there must be.
@@ -490,8 +519,26 @@ class Attention : Proof {
 
 }  // namespace
 
+// For any numbers of heads where that is proved, or for as many a group as the form has, or for the
+// form's own.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver) {
-  return Attention(program, form, solver).run();
+  const auto of = [&](Heads heads) { return Attention(program, form, heads, solver).run(); };
+  if (!may_vary(form)) return of(Heads::own);
+  const auto heads_are = [](Report report, const char* size, const tl::ExprPtr& number) {
+    report.limits.push_back({tl::binary("==", tl::name(size), number)});
+    return report;
+  };
+  const int64_t H = form.H.constant, G = form.G.constant;
+  if (form.training() != spec::Training::backward)  // whose turns count the heads of a group
+    if (Report any = of(Heads::any); any.complete()) return any;
+  Report own = of(Heads::own);
+  if (!own.complete()) return own;
+  if (G > 1)
+    if (Report grouped = of(Heads::grouped); grouped.complete())
+      return heads_are(std::move(grouped), "H",
+                       H == G ? tl::name("G")
+                              : tl::binary("*", tl::name("G"), tl::integer(H / G)));
+  return heads_are(heads_are(std::move(own), "H", tl::integer(H)), "G", tl::integer(G));
 }
 
 }  // namespace kw::proofs

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proofs/names.h"
+#include "proofs/heads.h"
 #include "proofs/solver/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
@@ -381,13 +382,16 @@ class Walk : private Names {
     const bool tile = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
     dropped_ = tile && scores_.count(tl::base_name(s.target()));
     weights_ = dropped_ && (without_softmax_ || takes_exponential(s.value()));
-    for (const tl::Field& f : s.fields)
+    for (const tl::Field& f : s.fields) {
+      along_ = heads_of_copy(s, f);
       for (const tl::Item& item : f.items)
         if (item.expr && !known_later(s, item.expr, inside)) {
           const bool value =
               (elements || s.op == Op::sum) && s.has(tl::Hole::value) && item.expr == s.value();
           in(value, [&] { note(item.expr, inside, s); });
         }
+      along_.clear();
+    }
     if (elements) begins_at_tile(s, scope);
     dropped_ = weights_ = false;
     if (tl::is(s.op, Family::gather))
@@ -434,8 +438,10 @@ class Walk : private Names {
     if (tile_) key += fmt::format("\nof {} {}", tile_->i0, tile_->j0);
     const bool real = real_ && t.sort == Term::integer;
     if (real) key += "\nreal";
+    if (!along_.empty()) key += "\nalong " + along_;
     if (seen_.insert(key).second)
-      out_.all.push_back({scope.premises, t, tl::print(e), s.span, tile_ ? tile_ : rows_, real});
+      out_.all.push_back(
+          {scope.premises, t, tl::print(e), s.span, tile_ ? tile_ : rows_, real, along_});
   }
 
   void each(const std::vector<ExprPtr>& all, size_t from, const Scope& scope, const Stmt& s) {
@@ -489,9 +495,32 @@ class Walk : private Names {
     if (scope.names.count(tl::base_name(e)) || t.sort == Term::integer || t.sort == Term::boolean)
       return use(t, e, scope, s);
     if (t.sort == Term::open) return open(t.text);
-    in(false, [&] { each(e->args, 1, scope, s); });
+    in(false, [&] {
+      for (size_t n = 1; n < e->args.size(); ++n) {
+        along_ = heads_along(e->args[0], n - 1);
+        note(e->args[n], scope, s);
+        along_.clear();
+      }
+    });
     // The base of q_s[me][u] has indices of its own.
     if (e->args[0]->kind == ExprKind::index) in(false, [&] { note(e->args[0], scope, s); });
+  }
+
+  // How many heads lie along a tensor's dimension, where that is a symbol; "" for other dimensions.
+  std::string heads_along(const ExprPtr& tensor, size_t dimension) const {
+    if (!tensor || tensor->kind != ExprKind::name) return "";
+    const auto of = extents_.find(user_of(tensor->text));
+    if (of == extents_.end() || dimension >= of->second.size()) return "";
+    return counts_heads(of->second[dimension]) ? of->second[dimension] : "";
+  }
+
+  // A copy is of one tensor's [batch, head, row, column], or [batch, head, row].
+  std::string heads_of_copy(const Stmt& s, const tl::Field& f) const {
+    if (f.hole != tl::Hole::head) return "";
+    for (const tl::Field& other : s.fields)
+      for (const tl::Item& item : other.items)
+        if (const std::string heads = heads_along(item.expr, 1); !heads.empty()) return heads;
+    return "";
   }
 
   void called(const ExprPtr& e, const Scope& scope, const Stmt& s) {
@@ -521,6 +550,7 @@ class Walk : private Names {
   std::vector<const Stmt*> within_;    // loops
   std::optional<TileAt> tile_, rows_;  // of the step that is walked; of its warpgroup
   bool dropped_ = false, weights_ = false, chosen_ = false, real_ = false;
+  std::string along_;  // what is looked at is an index along so many heads
 };
 
 // Whether a term is the pattern, with one term for each @ of it.
@@ -538,7 +568,9 @@ bool matches(const Sexpr& pattern, const Sexpr& e, std::optional<Sexpr>& bound) 
 // The symbols of a plain term; nothing where it is none.
 std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   if (mentions_only(e, uses.of_agents)) return std::set<std::string>{};
-  if (e.parts.empty()) return std::set<std::string>{e.atom};
+  // Cases have few numbers of heads: no general position.
+  if (e.parts.empty())
+    return counts_heads(e.atom) ? std::nullopt : std::optional(std::set<std::string>{e.atom});
   if (const std::string text = print(e); uses.firsts.count(text))
     return std::set<std::string>{text};
   for (const std::string& block : uses.key_blocks) {

@@ -45,6 +45,7 @@ struct Use {
   Span span;
   std::optional<TileAt> tile;  // which elements of the scores a step is about that uses it
   bool real = false;           // as a number of reals
+  std::string along;           // an index along so many heads, where these are a symbol (heads.h)
 };
 
 // A loop over key blocks, from begin down to end, after so many turns of its role in this block.

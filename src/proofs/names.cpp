@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "proofs/heads.h"
 #include "proofs/solver/sexpr.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
@@ -111,7 +112,8 @@ Term Names::formula(const ExprPtr& e, const Scope& scope) {
       return called(*e, scope).term;
     case ExprKind::binary: {
       const Term a = eval(e->args[0], scope), b = eval(e->args[1], scope);
-      const std::optional<Term> half = of_pair(e->text, a, b);
+      std::optional<Term> half = of_pair(e->text, a, b);
+      if (!half && e->text == "//") half = heads_a_group(a, b);
       const Term t = half ? *half : operation(e->text, a, b);
       const bool widens = e->text == "+" || e->text == "-" || e->text == "*" || e->text == "<<";
       if (widens) may_widen(t.text.starts_with("(bits.left") ? shifted_left(a, b) : t, scope);
@@ -413,6 +415,14 @@ Term Names::as_pair(const Term& x, Scope& scope) {
   scope.premises.push_back(fmt::format("(= {} {})", own.text, x.text));
   turns_[own.text] = first ? "" : own.text.substr(4);
   return own;
+}
+
+// H // G, by its own symbol where these are symbols (heads.h).
+std::optional<Term> Names::heads_a_group(const Term& a, const Term& b) const {
+  const auto ratio = sizes_.find(heads::kLetter);
+  if (ratio == sizes_.end() || a.text != sizes_.at("H").text || b.text != sizes_.at("G").text)
+    return std::nullopt;
+  return ratio->second;
 }
 
 // x // count and x % count, or the other way round.

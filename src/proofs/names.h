@@ -157,6 +157,7 @@ class Names {
   bool is_block(const tl::Expr& e) const;
   void block(const std::string& name, Scope& scope);
 
+  std::optional<Term> heads_a_group(const Term& a, const Term& b) const;
   std::optional<Term> of_pair(const std::string& op, const Term& x, const Term& by);
   bool find_pairs(const Term& begin);
   Term as_pair(const Term& x, Scope& scope);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "proofs/obligations.h"
+#include "proofs/solver/quotients.h"
 #include "proofs/solver/sexpr.h"
 #include "proofs/solver/shifts.h"
 #include "support/largest_size.h"
@@ -44,12 +45,29 @@ void Proof::name_sizes() {
       indices_[size.name] = t;
       common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
     }
+  if (heads_ != Heads::own) name_heads();
   const bool of_keys = sides_.of_keys;
   indices_["i"] = vocabulary_.constant(of_keys ? "j" : "i");
   indices_["j"] = vocabulary_.constant(of_keys ? "i" : "j");
   indices_["b"] = vocabulary_.constant("block.b");
   indices_["h"] = vocabulary_.constant("block.h");
   for (const char* name : {"i", "j", "block.b", "block.h"}) shown_.push_back(name);
+}
+
+// Of any numbers no more is known than what `H // G` is called: what is asked then has no products
+// of symbols, and holds for whatever it is.
+void Proof::name_heads() {
+  const Term all = sizes_["H"], groups = sizes_["G"];
+  Term ratio = Term::number(ratio_);
+  if (heads_ == Heads::any && is_literal(groups.text)) ratio = all;
+  if (heads_ == Heads::any && !is_literal(groups.text)) {
+    ratio = vocabulary_.constant(heads::kRatio);
+    long_[heads::kRatio] = ratio;
+    common_.push_back(fmt::format("(<= 1 {})", ratio.text));
+  }
+  if (heads_ == Heads::grouped)
+    common_.push_back(fmt::format("(= {} (* {} {}))", all.text, ratio.text, groups.text));
+  sizes_[heads::kLetter] = indices_[heads::kRatio] = ratio;
 }
 
 Question Proof::question(std::vector<std::string> premises, std::string claim, bool whole) const {
@@ -68,6 +86,7 @@ Question Proof::question(std::vector<std::string> premises, std::string claim, b
   q.premises.insert(q.premises.end(), visits_.of_all.begin(), visits_.of_all.end());
   for (const std::string& d : vocabulary_.data_within(31)) q.premises.push_back(d);
   q.premises.insert(q.premises.end(), premises.begin(), premises.end());
+  for (std::string& so : small_quotients(terms)) q.premises.push_back(std::move(so));
   q.claim = std::move(claim);
   q.shown = shown_;
   return q;
@@ -150,7 +169,7 @@ void Proof::limit(Obligation& o, const Question& all) {
     o.what += fmt::format(" where {} <= {}", fmt::join(letters, " and "), most);
     o.at.clear();
     o.message.clear();
-    for (const std::string& letter : letters) report_.limits.push_back({letter, most});
+    for (const std::string& letter : letters) report_.limits.push_back({tl::binary("<=", tl::name(letter), tl::integer(most))});
     return;
   }
 }
@@ -174,7 +193,7 @@ void Proof::ask(const std::string& what, Question q, const Sides& sides, const S
     q.shown.push_back(fmt::format("side.{}", n));
   }
   Reply reply = solver_.ask(q, kEffort);
-  if (reply.answer == Answer::refuted)
+  if (reply.answer == Answer::refuted && heads_ == Heads::own)
     for (int64_t most : {300, 1200, 5000, 40000}) {
       Question small = q;
       for (const char* size : {"M", "N"})

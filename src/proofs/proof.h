@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "proofs/heads.h"
 #include "proofs/counterexample.h"
 #include "proofs/integers.h"
 #include "proofs/lists.h"
@@ -16,9 +17,11 @@ namespace kw::proofs {
 
 class Proof {
  protected:
-  Proof(const tl::Program& program, const spec::Form& form, const Solver& solver)
+  Proof(const tl::Program& program, const spec::Form& form, Heads heads, const Solver& solver)
       : program_(program),
-        form_(form),
+        heads_(heads),
+        ratio_(heads == Heads::own ? 1 : form.H.constant / form.G.constant),
+        form_(with_heads(form, heads)),
         solver_(solver),
         sides_(form.training() == spec::Training::backward ? blocks_of_keys()
                                                            : blocks_of_queries()) {}
@@ -27,6 +30,7 @@ class Proof {
   // The letters of the program, and the names of the form, as terms. In a program i is a row of its
   // blocks and j one of the other side; where these are keys, they are the form's j and i.
   void name_sizes();
+  void name_heads();
   // How many rows of the blocks' side there are, and how many of the other.
   const std::string& row_count() const { return sizes_.at(sides_.rows).text; }
   const std::string& column_count() const { return sizes_.at(sides_.columns).text; }
@@ -56,7 +60,9 @@ class Proof {
   void has_its_sign(const std::vector<Step>& steps);
 
   const tl::Program& program_;
-  const spec::Form& form_;
+  const Heads heads_;
+  const int64_t ratio_;  // of the form
+  const spec::Form form_;
   const Solver& solver_;
   const Blocks& sides_;
   Vocabulary vocabulary_;

@@ -28,13 +28,13 @@ struct Obligation {
   double seconds = 0;
 };
 
-// A size of the program's that every launch must keep to, for what is proved to be so.
+// What every launch must keep to, for what is proved to be so: "M <= 46340", "H == G * 4". Of the
+// program's sizes.
 struct Limit {
-  std::string size;  // "M"
-  int64_t most = 0;
+  tl::ExprPtr holds;
 };
 
-std::string print(const Limit& limit);  // "M <= 46340", as TL says it
+std::string print(const Limit& limit);  // as TL says it
 
 // A loop of the kernel over blocks, and the most turns that it makes in any launch; -1: nothing
 // bounds them.
@@ -73,8 +73,8 @@ inline constexpr int64_t kEffort = 10'000'000;
 //     in the same turn;
 //   - each block of the output is computed once (order.h); reals stay in range, a turn of the loops
 //     is one of an online softmax, and how much it rounds is bounded (reals/).
-// Under: sizes from 1 to 2^24, any int32 as data, the form's own numbers of heads, and a block of
-// the output that lies in it.
+// Under: sizes from 1 to 2^24, any int32 as data, any numbers of heads where the function uses them
+// alike (heads.h; less is a limit), and a block of the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);
 
 // "11 of 11 obligations proved by Z3 4.8.12", and what is open.

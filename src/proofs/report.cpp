@@ -21,7 +21,7 @@ const Obligation* Report::first(Answer answer) const {
   return nullptr;
 }
 
-std::string print(const Limit& l) { return fmt::format("{} <= {}", l.size, l.most); }
+std::string print(const Limit& l) { return tl::print(l.holds); }
 
 std::string print(const Report& r) {
   if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);

@@ -219,7 +219,10 @@ Markup transfer(const Facts& f) {
   for (const OrderedJson& check : f.certificate["checked"])
     if (check["check"] == "indices")
       for (const OrderedJson& limit : check["coverage"]["limits"])
-        conditions += html("<li><code>{}</code>: larger integers wrap</li>\n", plain(limit));
+        conditions += html("<li><code>{}</code>: {}</li>\n", plain(limit),
+                           plain(limit).find("==") == std::string::npos
+                               ? "larger integers wrap"
+                               : "of other numbers of heads it is not proved");
   for (const OrderedJson& b : t["bindings"]) {
     const std::string user = plain(b["user"]);
     bindings += html("<li><code>{}</code>: {}</li>\n", plain(b["argument"]),

@@ -45,10 +45,8 @@ Claims indices_check(const proofs::Report& r) {
                                      r.rounding->at(keys), keys));
   return one_check(
       "indices",
-      "for every size up to 2^24, which launchers ask, or to the limits, every 32-bit integer of "
-      "the data "
-      "but where an obligation says less, and the form's numbers of heads, by a "
-      "solver; docs/soundness.md says what of the program that covers",
+      "for every size up to 2^24, which launchers ask, within the limits, and every 32-bit integer "
+      "of the data but where an obligation says less, by a solver; docs/soundness.md says what of the program that covers",
       open.empty(),
       {{"proved", proved}, {"open", open}, {"limits", limits}, {"rounding", rounding}});
 }

@@ -379,7 +379,7 @@ class Maker {
       say_("", proofs::print(*report_.indices), 0);
       if (report_.indices->rounding) say_("", proofs::print(*report_.indices->rounding), 0);
       for (const proofs::Limit& l : report_.indices->limits)  // lowered before, and told of later
-        plan_->requirements.push_back(tl::binary("<=", tl::name(l.size), tl::integer(l.most)));
+        plan_->requirements.push_back(l.holds);
     }
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
     if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);

@@ -102,6 +102,13 @@ TEST(Indices, of_sixty_lets_that_each_double_the_one_before_stay_open) {
   EXPECT_EQ(r.first(Answer::refuted), nullptr) << print(r);
 }
 
+// i % n of a size's half: which half a position lies in, and where (solver/quotients.h).
+TEST(Indices, of_halves_of_a_sequence_are_decided) {
+  const char* const halves =
+      "score s\nkeep i % ((N + 1) // 2) // 64 == j % ((N + 1) // 2) // 64\nqueries N\n";
+  expect_proved(made_of(halves));
+}
+
 TEST(Indices, of_data_are_any_integers) {
   EXPECT_EQ(refuted(with(made_of(kPrefix), "where(j < min(N, max(i + 1, kept))",
                          "where(j < min(N, max(i + 1, kept % 32768))"))
@@ -117,9 +124,8 @@ TEST(Indices, that_need_more_than_32_bits_limit_a_launch) {
                                "where(j * 65536 < min(N, i + 1) * 65536, s[i, j], -inf)"));
   EXPECT_EQ(r.first(Answer::refuted), nullptr);
   ASSERT_EQ(r.limits.size(), 2u);
-  EXPECT_EQ(r.limits[0].size, "M");
-  EXPECT_EQ(r.limits[1].size, "N");
-  EXPECT_EQ(r.limits[1].most, 16384);  // the first of those tried that is below 2^15
+  EXPECT_EQ(print(r.limits[0]), "M <= 16384");  // the first of those tried that is below 2^15
+  EXPECT_EQ(print(r.limits[1]), "N <= 16384");
 }
 
 // No sequence is short enough for a product of what the data hold.

@@ -14,15 +14,19 @@ struct Made {
   std::string text;
 };
 
-// What the rules make of a form's lines.
-inline Made made_of(const std::string& lines, const std::string& target = "sm_90a") {
-  Made made{transfer::form_of(lines), ""};
+// What the rules make of a form.
+inline Made made_of(spec::Form form, const std::string& target = "sm_90a") {
+  Made made{std::move(form), ""};
   Diagnostics d;
   const auto [kernel, machine] = transfer::start_of(made.form, target);
   const auto result = transfer::transfer(kernel, made.form, machine, d);
   EXPECT_TRUE(result) << render(d);
   if (result) made.text = tl::print(result->program);
   return made;
+}
+
+inline Made made_of(const std::string& lines, const std::string& target = "sm_90a") {
+  return made_of(transfer::form_of(lines), target);
 }
 
 inline const Solver& solver() {

@@ -1,0 +1,57 @@
+// For which numbers of heads something is proved: any, as many a group as the form has, or its own.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "made.h"
+
+namespace kw::proofs {
+namespace {
+
+const char* const kSlopes = "argument slopes f32[H]\nscore s + slopes[h] * (j - i)\nkeep j <= i\n";
+
+// As many key heads as query heads.
+spec::Form alone() {
+  spec::Form form = transfer::form_of(kCausal);
+  form.G = form.H;
+  spec::Term& term = form.terms[0];
+  for (spec::Operand* o : {&term.k, &term.v})
+    o->indices[1] = spec::leaf(spec::Kind::index, spec::Type::integer, "h");
+  return form;
+}
+
+// "" for any, "H == G * 4", or "H == 32 and G == 8".
+std::string heads_of(const Made& made) {
+  const Report r = proved(made);
+  EXPECT_TRUE(r.complete()) << print(r);
+  std::string out;
+  for (const Limit& l : r.limits) out += (out.empty() ? "" : " and ") + print(l);
+  return out;
+}
+
+TEST(Heads, of_what_the_rules_make_are_any) {
+  EXPECT_EQ(heads_of(made_of(kSlopes)), "");
+  EXPECT_EQ(heads_of(made_of(alone())), "");
+}
+
+// What is right where four heads share a key head is limited to launches where they do.
+TEST(Heads, of_a_group_that_are_counted_by_a_number_are_a_condition) {
+  EXPECT_EQ(heads_of(with(made_of(kSlopes), "c.h // (H // G)", "c.h // 4")), "H == G * 4");
+  EXPECT_EQ(heads_of(with(made_of(alone()), "c.h // (H // G)", "c.h")), "H == G");
+  EXPECT_EQ(heads_of(with(made_of(alone()), "-> lse[c.b, c.h,", "-> lse[c.b, c.h // (H // G),")),
+            "H == G");
+}
+
+TEST(Heads, that_are_told_by_their_number_are_the_forms_own) {
+  const std::string own = "H == 32 and G == 8";
+  EXPECT_EQ(heads_of(with(made_of(kSlopes), "slopes[c.h]", "slopes[c.h % 32]")), own);
+  EXPECT_EQ(heads_of(with(made_of(kSlopes), "slopes[c.h]", "slopes[c.h + H - 32]")), own);
+  EXPECT_EQ(heads_of(with(made_of(kSlopes), "q[c.b, c.h,", "q[c.b, min(c.h, 31),")), own);
+}
+
+TEST(Heads, of_the_form_refute_what_is_wrong_for_them) {
+  const Report r = proved(with(made_of(kSlopes), "c.h // (H // G)", "c.h // 8"));
+  EXPECT_FALSE(r.complete()) << print(r);
+}
+
+}  // namespace
+}  // namespace kw::proofs
