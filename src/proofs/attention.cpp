@@ -529,15 +529,13 @@ Report prove_attention(const tl::Program& program, const spec::Form& form, const
     return report;
   };
   const int64_t H = form.H.constant, G = form.G.constant;
-  if (form.training() != spec::Training::backward)  // whose turns count the heads of a group
-    if (Report any = of(Heads::any); any.complete()) return any;
+  if (Report any = of(Heads::any); any.complete()) return any;
   Report own = of(Heads::own);
   if (!own.complete()) return own;
   if (G > 1)
     if (Report grouped = of(Heads::grouped); grouped.complete())
       return heads_are(std::move(grouped), "H",
-                       H == G ? tl::name("G")
-                              : tl::binary("*", tl::name("G"), tl::integer(H / G)));
+                       H == G ? tl::name("G") : tl::binary("*", tl::name("G"), tl::integer(H / G)));
   return heads_are(heads_are(std::move(own), "H", tl::integer(H)), "G", tl::integer(G));
 }
 

@@ -25,8 +25,8 @@ bool is_of_queries(const spec::Operand& o) {
 }  // namespace
 
 bool may_vary(const spec::Form& form) {
-  return !form.terms.empty() && form.H.name.empty() && form.G.name.empty() &&
-         form.H.constant > 1 && spec::heads_are_alike(form);
+  return !form.terms.empty() && form.H.name.empty() && form.G.name.empty() && form.H.constant > 1 &&
+         spec::heads_are_alike(form);
 }
 
 spec::Form with_heads(const spec::Form& form, Heads which) {
@@ -44,10 +44,10 @@ spec::Form with_heads(const spec::Form& form, Heads which) {
   };
   out.H = all;
   out.G = groups;
-  const SpecPtr shared = spec::binary("//", spec::leaf(Kind::index, spec::Type::integer, "h"),
-                                      which == Heads::grouped
-                                          ? spec::integer(form.H.constant / form.G.constant)
-                                          : spec::leaf(Kind::size, spec::Type::integer, heads::kRatio));
+  const SpecPtr shared = spec::binary(
+      "//", spec::leaf(Kind::index, spec::Type::integer, "h"),
+      which == Heads::grouped ? spec::integer(form.H.constant / form.G.constant)
+                              : spec::leaf(Kind::size, spec::Type::integer, heads::kRatio));
   const spec::Family& family = spec::Family::of(form);
   family.each_operand(out, [&](spec::Operand& o) {
     const int d = place_of_heads(o);

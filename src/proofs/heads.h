@@ -2,10 +2,11 @@
 // others.
 //
 // Where a function uses heads alike (spec::heads_are_alike), it means something for any numbers of
-// them: each query head has the key head h // (H // G). A program is proved for all of them at once,
-// with symbols in the place of the form's numbers; or for as many heads a group as the form has; or
-// for the form's own numbers. What is less than all is a condition of every launch.
+// them: each query head has the key head h // (H // G). A program is proved for all of them at
+// once, with symbols in the place of the form's numbers; or for as many heads a group as the form
+// has; or for the form's own numbers. What is less than all is a condition of every launch.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -25,6 +26,8 @@ namespace heads {
 inline constexpr char kQueries[] = "heads.q", kKeys[] = "heads.k", kRatio[] = "heads.ratio";
 // Among a program's letters, what `H // G` is.
 inline constexpr char kLetter[] = "H // G";
+// As many heads a group as gradients are proved for.
+inline constexpr int64_t kMostOfAGroup = 1024;
 }  // namespace heads
 
 // Whether the function means the same for other numbers of heads than the form's.

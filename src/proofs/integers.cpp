@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
-#include "proofs/names.h"
 #include "proofs/heads.h"
+#include "proofs/names.h"
 #include "proofs/solver/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"

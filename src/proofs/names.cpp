@@ -386,8 +386,10 @@ bool Names::find_pairs(const Term& begin) {
   Sexpr e = read_term(begin.text);
   if (!e.is("-", 2)) return false;
   while (e.is("-", 2) && is_literal(print(e.parts[2]))) e = Sexpr(e.parts[1]);
-  if (!e.is("*", 2) || !is_literal(print(e.parts[1])) || is_literal(print(e.parts[2])))
-    return false;
+  const auto is_number = [](const Sexpr& x) {
+    return is_literal(print(x)) || x.atom == heads::kRatio;
+  };
+  if (!e.is("*", 2) || !is_number(e.parts[1]) || is_number(e.parts[2])) return false;
   const Term heads = Term::an_int(print(e.parts[1])), count = Term::an_int(print(e.parts[2]));
   if (pairs_) return pairs_->heads == heads.text && pairs_->count == count.text;
   pairs_ = Pairs{heads.text, count.text};
@@ -397,6 +399,12 @@ bool Names::find_pairs(const Term& begin) {
   of_all_.push_back(fmt::format("(=> (<= 1 {}) {})", count.text, in_range(place.text, count.text)));
   of_all_.push_back(
       fmt::format("(= {} (+ (* block.{} {}) {}))", own.text, sides_.head, heads.text, head.text));
+  if (!is_literal(heads.text)) {  // what the solver would have to find of products of symbols
+    of_all_.push_back(fmt::format("(<= (+ (* block.{0} {1}) {1}) {2})", sides_.head, heads.text,
+                                  sizes_.at("H").text));
+    of_all_.push_back(fmt::format("(=> (<= 0 {1}) (<= 0 (* {0} {1}) (* {2} {1})))", heads.text,
+                                  count.text, heads::kMostOfAGroup));
+  }
   return true;
 }
 

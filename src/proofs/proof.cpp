@@ -62,8 +62,14 @@ void Proof::name_heads() {
   if (heads_ == Heads::any && is_literal(groups.text)) ratio = all;
   if (heads_ == Heads::any && !is_literal(groups.text)) {
     ratio = vocabulary_.constant(heads::kRatio);
-    long_[heads::kRatio] = ratio;
     common_.push_back(fmt::format("(<= 1 {})", ratio.text));
+    if (sides_.of_keys) {  // turns over heads and blocks of queries are counted by one integer
+      common_.push_back(fmt::format("(<= {} {})", ratio.text, heads::kMostOfAGroup));
+      report_.limits.push_back({tl::binary(
+          "<=", tl::name("H"), tl::binary("*", tl::name("G"), tl::integer(heads::kMostOfAGroup)))});
+    } else {
+      long_[heads::kRatio] = ratio;
+    }
   }
   if (heads_ == Heads::grouped)
     common_.push_back(fmt::format("(= {} (* {} {}))", all.text, ratio.text, groups.text));
@@ -169,7 +175,8 @@ void Proof::limit(Obligation& o, const Question& all) {
     o.what += fmt::format(" where {} <= {}", fmt::join(letters, " and "), most);
     o.at.clear();
     o.message.clear();
-    for (const std::string& letter : letters) report_.limits.push_back({tl::binary("<=", tl::name(letter), tl::integer(most))});
+    for (const std::string& letter : letters)
+      report_.limits.push_back({tl::binary("<=", tl::name(letter), tl::integer(most))});
     return;
   }
 }

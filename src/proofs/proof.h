@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "proofs/heads.h"
 #include "proofs/counterexample.h"
+#include "proofs/heads.h"
 #include "proofs/integers.h"
 #include "proofs/lists.h"
 #include "proofs/proofs.h"

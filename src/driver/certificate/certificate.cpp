@@ -46,7 +46,8 @@ Claims indices_check(const proofs::Report& r) {
   return one_check(
       "indices",
       "for every size up to 2^24, which launchers ask, within the limits, and every 32-bit integer "
-      "of the data but where an obligation says less, by a solver; docs/soundness.md says what of the program that covers",
+      "of the data but where an obligation says less, by a solver; docs/soundness.md says what of "
+      "the program that covers",
       open.empty(),
       {{"proved", proved}, {"open", open}, {"limits", limits}, {"rounding", rounding}});
 }

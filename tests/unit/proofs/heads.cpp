@@ -53,5 +53,10 @@ TEST(Heads, of_the_form_refute_what_is_wrong_for_them) {
   EXPECT_FALSE(r.complete()) << print(r);
 }
 
+// A turn's number, of a head and a block of queries, fits 32 bits.
+TEST(Heads, of_gradients_are_any_up_to_a_number_a_group) {
+  EXPECT_EQ(heads_of(made_of(std::string(kCausal) + "gradients\n")), "H <= G * 1024");
+}
+
 }  // namespace
 }  // namespace kw::proofs
