@@ -10,13 +10,14 @@ namespace kw::proofs {
 namespace {
 
 // An integer, and of an absolute value what it is made of: |j - i| is computed as that of
-// f32(j) - f32(i), too, and f32(i + 1) as f32(i) + 1. Of others the parts are no numbers of the
+// f32(j) - f32(i), too, f32(i + 1) as f32(i) + 1 and f32(max(i - j, 0)) as max(f32(i - j), 0). Of others the parts are no numbers of the
 // specification's: slope * j and slope * i round at their own sizes.
 std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e, bool within = false) {
   if (e->type != spec::Type::integer) return {};
   std::vector<spec::ExprPtr> out = {e};
   const bool absolute = e->kind == spec::Kind::unary && e->name == "abs",
-             next = (spec::is_binary(e, "+") || spec::is_binary(e, "-")) &&
+             next = (spec::is_binary(e, "+") || spec::is_binary(e, "-") ||
+                     spec::is_binary(e, "max") || spec::is_binary(e, "min")) &&
                     (spec::is_number(e->args[0]) || spec::is_number(e->args[1]));
   if (e->kind == spec::Kind::read || !(within || absolute || next)) return out;
   for (const spec::ExprPtr& a : e->args)

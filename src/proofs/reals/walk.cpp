@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
@@ -266,6 +267,14 @@ bool RealWalk::is_whole(const ExprPtr& e, const Scope& inside) {
          eval(e->args[0], inside).sort == Term::integer;
 }
 
+// max(f32(d), 0.0) is the integer max(d, 0).
+bool RealWalk::is_order_of_whole(const tl::Expr& e, const Scope& inside) {
+  return std::all_of(e.args.begin(), e.args.end(), [&](const ExprPtr& a) {
+    const bool number = a->kind == ExprKind::integer || a->kind == ExprKind::real;
+    return is_whole(a, inside) || (number && std::stod(a->text) == std::floor(std::stod(a->text)));
+  });
+}
+
 bool RealWalk::is_detour(const ExprPtr& e, const Scope& inside, const State& state,
                          const Degrees::Has& has) {
   static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="},
@@ -276,7 +285,7 @@ bool RealWalk::is_detour(const ExprPtr& e, const Scope& inside, const State& sta
   };
   const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
   if (e->kind == ExprKind::call && of_reals) {
-    if (orders.count(e->text) && !has.orders) return true;
+    if (orders.count(e->text) && !has.orders && !is_order_of_whole(*e, inside)) return true;
     if (functions.count(e->text) && !has.functions) return true;
     // Behind the loops there is the logarithm of the sum.
     if (e->text == "log2" && !has.logarithms && degree(e->args[0], state) == 0) return true;

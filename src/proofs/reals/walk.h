@@ -124,6 +124,7 @@ class RealWalk : protected Names {
   void call(const tl::Stmt& s, State& state);
   void branch(const tl::Stmt& s, State& state);
   bool is_whole(const tl::ExprPtr& e, const Scope& inside);
+  bool is_order_of_whole(const tl::Expr& e, const Scope& inside);
   bool is_detour(const tl::ExprPtr& e, const Scope& inside, const State& state,
                  const Degrees::Has& has);
 

@@ -109,6 +109,16 @@ TEST(Indices, of_halves_of_a_sequence_are_decided) {
   expect_proved(made_of(halves));
 }
 
+// f32(max(i - j, 0)) is computed as max(-f32(d), 0.0).
+TEST(Indices, of_a_distance_that_ends_at_0_are_the_specifications) {
+  const char* const distance =
+      "argument r f32[H]\nscore s - r[h] * log(r[h] * max(i - j, 0) + 1)\nkeep j <= i\n";
+  const Made made = made_of(distance);
+  expect_proved(made);
+  const Report r = proved(with(made, "max(-f32(d), 0.0)", "max(-f32(d * 2), 0.0)"));
+  EXPECT_NE(r.first(Answer::unknown), nullptr) << print(r);
+}
+
 TEST(Indices, of_data_are_any_integers) {
   EXPECT_EQ(refuted(with(made_of(kPrefix), "where(j < min(N, max(i + 1, kept))",
                          "where(j < min(N, max(i + 1, kept % 32768))"))
