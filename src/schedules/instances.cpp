@@ -17,8 +17,8 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48;
-constexpr size_t kMostProfiles = 40;
+constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48, kWithin = 33;
+constexpr size_t kMostProfiles = 80;
 
 // Parameters and toggles, before any launch.
 void bind_constants(Machine& m) {
@@ -69,6 +69,9 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   return units;
 }
 
+// The dimensions of queries; the others are of keys.
+bool is_of_rows(const std::string& letter) { return letter == "M" || letter == "R"; }
+
 // The largest number in the functions of the program: a row or key from which on blocks may be of
 // another kind.
 int64_t largest_in_functions(const tl::Program& program) {
@@ -85,6 +88,35 @@ int64_t largest_in_functions(const tl::Program& program) {
             if (item.expr) tl::rewrite(item.expr, look);
       });
   return largest;
+}
+
+// Whether a launch is given integers beside its sizes.
+bool has_integers(const tl::Program& program) {
+  bool found = false;
+  tl::walk(program.body, [&](const Stmt& s) {
+    const bool data = tl::is(s.op, tl::Family::tensor) && s.access()[0].name != "out" &&
+                      dtype_named(s.access()[0].type) &&
+                      !is_float(*dtype_named(s.access()[0].type));
+    found |= data || s.op == Op::arg_i32;
+  });
+  return found;
+}
+
+// Whether a function asks for rows and for keys, N - M: a diagonal may then lie anywhere between
+// two tiles.
+bool has_offset_diagonal(const tl::Program& program, const std::map<std::string, int64_t>& units) {
+  for (const Stmt& def : program.body) {
+    if (def.op != Op::def) continue;
+    std::set<std::string> asked;
+    tl::walk(def.body, [&](const Stmt& s) {
+      for (const tl::Field& field : s.fields)
+        for (const Item& item : field.items)
+          for (const auto& [letter, rows] : units)
+            if (item.expr && tl::mentions(item.expr, letter)) asked.insert(letter);
+    });
+    if (asked.size() > 1 && std::any_of(asked.begin(), asked.end(), is_of_rows)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -231,7 +263,6 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       for (const Stream& s : walked.streams) block.length += int64_t(s.size());
       if (many) {
         found.longest_is_known = found.longest_is_known && does_what_is_known(block, walked);
-        if (argument) continue;
         if (!found.longest || block.length > found.longest->length) found.longest = block;
         continue;
       }
@@ -239,17 +270,27 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       count_turns(walked, found.turns);
     }
   };
+  const bool integers = has_integers(program);
+  // One tile of rows; as many rows as keys; a tile and a half of rows more than keys.
+  enum class Shape { one_tile, square, offset };
+  std::vector<Shape> shapes = {Shape::one_tile, Shape::square};
+  if (has_offset_diagonal(program, units)) shapes.push_back(Shape::offset);
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
     std::set<std::map<std::string, int64_t>> tried;
-    for (const bool square : {false, true}) {
+    for (const Shape shape : shapes) {
       std::map<std::string, int64_t> sizes;
       int64_t most = 0;
       for (const auto& [letter, rows] : units) most = std::max(most, rows * tiles);
-      for (const auto& [letter, rows] : units)
-        sizes[letter] = square ? most : letter == "M" || letter == "R" ? rows : rows * tiles;
+      for (const auto& [letter, rows] : units) {
+        const bool of_rows = is_of_rows(letter);
+        sizes[letter] = shape == Shape::one_tile
+                            ? (of_rows ? rows : rows * tiles)
+                            : most + (shape == Shape::offset && of_rows) * (rows + rows / 2);
+      }
       if (!tried.insert(sizes).second) continue;
-      for (const int64_t argument : {int64_t(0), most / 2, most})
-        try_launch(sizes, argument, false);
+      // The last ends within a tile.
+      for (const int64_t argument : {int64_t(0), most / 2, most, most / 2 + kWithin})
+        if (argument == 0 || integers) try_launch(sizes, argument, false);
     }
   }
   int64_t most = 0;
@@ -261,7 +302,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   if (!found.fault) try_launch(sizes, 0, true);
   // What an argument says may make blocks longer: a window's width.
   for (const int64_t argument : {most / 2, most})
-    if (!found.fault && found.longest_is_known) try_launch(sizes, argument, true);
+    if (integers && !found.fault) try_launch(sizes, argument, true);
   found.longest_is_known = found.longest_is_known && found.longest;
   for (auto& [hash, block] : distinct) found.blocks.push_back(block);
   std::sort(found.blocks.begin(), found.blocks.end(),

@@ -54,10 +54,10 @@ def test_the_certificate_names_what_it_is_about(made):
 
 def test_the_certificate_says_what_was_checked_and_what_was_not(made):
     certificate = made.json("certificate.json")
-    window = certificate["spec"]["name"] == "attention"  # its long blocks are not seen to repeat
+    window = certificate["spec"]["name"] == "attention"  # 96 rows: what a second whole block does no case runs
     assert certificate["verdict"] == "holds"
-    assert certificate["holds_for"] == ("the launches explored" if window else "every launch")
-    assert ("holds for the launches explored: " in made.run.stderr) == window
+    assert certificate["holds_for"] == ("the sizes and data that ran" if window else "every launch")
+    assert ("holds for the sizes and data that ran (no case runs `mma" in made.run.stderr) == window
     checked = {c["check"]: c["coverage"] for c in certificate["checked"] if c["holds"]}
     assert set(checked) - {"indices"} == {"laws", "values", "key_blocks", "exact", "schedules", "lens", "cubin"}
     indices = next(c["coverage"] for c in certificate["checked"] if c["check"] == "indices")
@@ -67,7 +67,7 @@ def test_the_certificate_says_what_was_checked_and_what_was_not(made):
     assert values["worst_error_over_allowed"] <= 1
     assert len(exact["cases"]) >= 3 and exact["opaque_operations"] == []
     assert 0 < exact["difference_missed_with_probability_below"] <= 2**-100
-    assert schedules["all_sequences_of_blocks"] and schedules["any_number_of_key_blocks"] != window
+    assert schedules["all_sequences_of_blocks"] and schedules["any_number_of_key_blocks"]
     assert checked["cubin"]["spill_bytes"] == 0
     assert any("fingerprint" in line for line in certificate["not_checked"])
     assert any("on a GPU" in line for line in certificate["not_checked"])
