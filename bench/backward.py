@@ -1,20 +1,28 @@
 """Times kernels of gradients beside PyTorch's, on one GPU, in one run.
 
     for n in full causal softcap; do build/kernelwright make examples/$n.py --backward --out out/backward/$n; done
-    python bench/backward.py out/backward [--rounds 5]     # on a GPU machine
+    python bench/backward.py out/backward [--rounds 5] [--only 'causal D128*'] [--limit 500]     # on a GPU machine
 
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each (6 D and 4 of v's); the passes before and
-behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward
-of scaled_dot_product_attention by cuDNN and FlashAttention-2, FlexAttention's, and FlashAttention-4's where its package is. Each is asked for the gradients of q, k and
+behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). A kernel whose launch asks for so many
+query heads a key head as its specification has is taken from full_x1 (full64_x8) where that is there. Peers: the backward
+of scaled_dot_product_attention by cuDNN and FlashAttention-2, FlexAttention's, and where its package is FlashAttention-4's, of windows and caps too, and
+FlexAttention's by its FLASH backend. Each is asked for the gradients of q, k and
 v of an output that is at hand, and of what else a function learns where it stands in Function.learned.
+A kernel of `--deterministic` in full_deterministic (full64_deterministic) stands beside FlashAttention-4 with that option.
+Who differs from FlexAttention's Triton kernel, or cannot compute it, has no time and a line that says so. `--limit`: no case begins
+after so many seconds. With `--rounds 0` nothing is timed, and FlexAttention's kernels lie in PyTorch's cache for the next run (FLASH's and
+FlashAttention-4's where FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED=1 is set): on many cores, a process a case.
 """
 
 import argparse
+import fnmatch
 import pathlib
 import random
 import statistics
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -86,10 +94,13 @@ class Function:
             self.others = {"table": table}
             self.score = lambda s, b, h, i, j: s + table[h, (j - i).clamp(-128, 128) + 128]
         self.by_batch = B if name == "documents" else None
+        # What FlashAttention-4 computes of its own is said by its options.
+        self.fa4 = {"full": {}, "causal": {"causal": True}, "sliding_window": {"causal": False, "window_size": (WINDOW - 1, 0)},
+                    "softcap": {"causal": True, "softcap": 50.0}}.get(name)
 
 
-def ours(folder, name, function, q, k, v, o, lse, d_o):
-    kernel = Kernel(folder / name / "backward")
+def ours(folder, function, q, k, v, o, lse, d_o):
+    kernel = Kernel(folder / "backward")
     o = o.float().contiguous()
     places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv", *(f"d_{name}" for name in function.learned))]
 
@@ -99,22 +110,42 @@ def ours(folder, name, function, q, k, v, o, lse, d_o):
     return run
 
 
-def peers(name, function, q, k, v):
-    """({name: its output, with a graph behind it}, the log-sums)"""
-    out = {}
+def peers(name, function, q, k, v, in_order):
+    """{name: what gives its output, with a graph behind it}, FlexAttention's Triton first, with the log-sums"""
+    shared = q.shape[1] != k.shape[1]
+    mask = function.keep and create_block_mask(function.keep, function.by_batch, None, q.shape[2], k.shape[2], device="cuda")
+
+    def flex(**how):
+        return torch.compile(flex_attention, dynamic=False)(q, k, v, score_mod=function.score, block_mask=mask, enable_gqa=shared, **how)
+
+    def sdpa(backend):
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=name == "causal", enable_gqa=shared)
+
+    def fa4(**how):
+        return flash_attention_4(*(t.transpose(1, 2) for t in (q, k, v)), **function.fa4, **how)[0].transpose(1, 2)
+
+    out = {"flex": lambda: flex(return_lse=True)}
     for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION) if function.sdpa else ():
         if backend == SDPBackend.FLASH_ATTENTION and q.shape[-1] != v.shape[-1]:
             continue  # takes none
-        with sdpa_kernel(backend):
-            out[backend.name.split("_")[0].lower()] = F.scaled_dot_product_attention(
-                q, k, v, is_causal=name == "causal", enable_gqa=q.shape[1] != k.shape[1])
-    if function.sdpa and flash_attention_4:
-        with torch.enable_grad():
-            out["FlashAttention-4"] = flash_attention_4(*(t.transpose(1, 2) for t in (q, k, v)), causal=name == "causal")[0].transpose(1, 2)
-    mask = function.keep and create_block_mask(function.keep, function.by_batch, None, q.shape[2], k.shape[2], device="cuda")
-    out["flex"], lse = torch.compile(flex_attention, dynamic=False)(
-        q, k, v, score_mod=function.score, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1], return_lse=True)
-    return out, lse.detach()
+        out[backend.name.split("_")[0].lower()] = lambda backend=backend: sdpa(backend)
+    if flash_attention_4:
+        out["flex FLASH"] = lambda: flex(kernel_options={"BACKEND": "FLASH"})
+    if flash_attention_4 and function.fa4 is not None:
+        out["FlashAttention-4"] = fa4
+        if in_order:
+            out["FlashAttention-4, one order"] = lambda: fa4(deterministic=True)
+    return out
+
+
+def differ(got, due):
+    """Why these gradients are not those, or None."""
+    for n, (x, y) in enumerate(zip(got, due, strict=True)):
+        error = ((x.float() - y.float()).norm() / y.float().norm()).item()
+        if not error < 0.02:
+            return f"gradient {n} is {error:.3g} from FlexAttention's"
+    return None
 
 
 def milliseconds(call, count):
@@ -141,49 +172,86 @@ def measure(calls, rounds):
     return found
 
 
-def case(folder, rounds, name, B, H, G, S, D=128):
+def case(folder, rounds, title, name, B, H, G, S, D=128):
     torch.compiler.reset()  # each case's function compiled anew, and none of them too often
     torch.manual_seed(0)
     width = WIDTHS_OF_V.get(D, D)
     q, k, v = (torch.randn(B, S, heads, columns, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
                for heads, columns in ((H, D), (G, D), (G, width)))
     function = Function(name, B, S)
-    outputs, lse = peers(name, function, q, k, v)
     d_o = torch.randn(B, S, H, width, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-    o = next(iter(outputs.values())).detach()
-    with torch.no_grad():
-        run = ours(folder, name if D == 128 else f"{name}{D}", function, q.detach(), k.detach(), v.detach(),
-                   o.transpose(1, 2).contiguous().transpose(1, 2), lse.float().contiguous(), d_o)
-    calls = {"ours": run}
-    for peer, output in outputs.items():
-        calls[peer] = lambda output=output: torch.autograd.grad(output, (q, k, v, *function.learned.values()), d_o, retain_graph=True)
-    got, due = run(), calls["flex"]()
-    for x, y in zip(got, due):
-        error = ((x.float() - y.float()).norm() / y.float().norm()).item()
-        assert error < 0.02, f"{name}: {error:.3g} from FlexAttention's"
+    here = kernel_of(folder, name, H, G, D)
+    in_order = here.with_name(f"{here.name}_deterministic")
+    calls, due, o, lse = {}, None, None, None
+    for peer, forward in peers(name, function, q, k, v, in_order.exists()).items():
+        try:
+            output = forward()
+            if peer == "flex":
+                output, lse = output[0], output[1].detach()
+                o = output.detach()
+            call = lambda output=output: torch.autograd.grad(output, (q, k, v, *function.learned.values()), d_o, retain_graph=True)
+            found = call()
+        except Exception as error:
+            if peer == "flex":
+                raise  # what all are held against
+            print(f"{title} {peer}: no time, {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
+            continue
+        due = due or found
+        wrong = differ(found, due)
+        if wrong:
+            print(f"{title} {peer}: WRONG, {wrong}", flush=True)
+        else:
+            calls[peer] = call
+    for who, made in (("ours", here), ("ours, one order", in_order)):
+        if not made.exists():
+            continue
+        with torch.no_grad():
+            run = ours(made, function, q.detach(), k.detach(), v.detach(), o.transpose(1, 2).contiguous().transpose(1, 2),
+                       lse.float().contiguous(), d_o)
+        wrong = differ(run(), due)
+        assert not wrong, f"{who}: {wrong}"
+        calls = {who: run, **calls} if who == "ours" else {**calls, who: run}
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     calls["cuBLAS 8192^3"] = lambda: a @ a
     operations = (6 * D + 4 * width) * B * H * function.kept
-    for who, times in measure(calls, rounds).items():
+    for who, times in measure(calls, rounds).items() if rounds else ():
         rates = sorted((operations if "cuBLAS" not in who else 2 * 8192**3) / ms / 1e9 for ms in times)
-        print(f"{name} D{D} B{B} H{H}/{G} S{S} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
+        print(f"{title} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
+
+
+def kernel_of(folder, name, H, G, D):
+    key = name if D == 128 else f"{name}{D}"
+    return next((path for path in (folder / f"{key}_x{H // G}",) if path.exists()), folder / key)
+
+
+def title_of(name, B, H, G, S, D=128):
+    return f"{name} D{D} B{B} H{H}/{G} S{S}"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=["*"], help="patterns of titles, as the table has them")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="no case begins after so many seconds")
     options = parser.parse_args()
+    begun = time.monotonic()
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, flush=True)
     for name, *sizes in CASES:
-        kernel = options.folder / f"{name}{''.join(map(str, sizes[4:]))}"
+        title = title_of(name, *sizes)
+        if not any(fnmatch.fnmatch(title, pattern) for pattern in options.only):
+            continue
+        if time.monotonic() - begun > options.limit:
+            print(f"{title}: not begun", flush=True)
+            continue
+        kernel = kernel_of(options.folder, name, sizes[1], sizes[2], *(sizes[4:] or [128]))
         if not kernel.exists():
             print(f"no kernel in {kernel}")
             continue
         try:
-            case(options.folder, options.rounds, name, *sizes)
+            case(options.folder, options.rounds, title, name, *sizes)
         except Exception as error:
-            print(f"{name} {sizes}: {type(error).__name__}: {str(error).splitlines()[0][:200]}", flush=True)
+            print(f"{title}: {type(error).__name__}: {str(error).splitlines()[0][:200]}", flush=True)
         torch.cuda.empty_cache()
 
 

@@ -59,17 +59,19 @@ inline bool copyable(const Tensor& t) {
 // Only for kernels with a pre-pass that writes tensors.
 constexpr const char* kRows =
     R"(// Rows that follow each other in memory, and a tensor as the kernel has it: pointer, strides, extents.
-inline Tensor contiguous(CUdeviceptr data, const int64_t (&shape)[4]) {
-  Tensor t = {data, {shape[0], shape[1], shape[2], shape[3]}, {0, 0, 0, 1}};
-  for (int d = 2; d >= 0; --d) t.stride[d] = t.stride[d + 1] * t.shape[d + 1];
+template <int rank>
+Tensor contiguous(CUdeviceptr data, const int64_t (&shape)[rank]) {
+  Tensor t = {data, {}, {}};
+  int64_t stride = 1;
+  for (int d = rank - 1; d >= 0; stride *= shape[d], --d) t.shape[d] = shape[d], t.stride[d] = stride;
   return t;
 }
-inline void put(unsigned char* at, const Tensor& t) {
+inline void put(unsigned char* at, const Tensor& t, int rank) {
   std::memcpy(at, &t.data, 8);
-  std::memcpy(at + 8, t.stride, 32);
-  for (int d = 0; d < 4; ++d) {
+  std::memcpy(at + 8, t.stride, 8 * rank);
+  for (int d = 0; d < rank; ++d) {
     const int32_t extent = int32_t(t.shape[d]);
-    std::memcpy(at + 40 + 4 * d, &extent, 4);
+    std::memcpy(at + 8 + 8 * rank + 4 * d, &extent, 4);
   }
 }
 )";
@@ -264,7 +266,7 @@ std::string pack_rows(const LaunchArgument& a, const std::string& at) {
     out += encode_map(a, "rows", at);
     to += " + 128";
   }
-  return out + fmt::format("  detail::put({}, rows);\n  }}\n", to);
+  return out + fmt::format("  detail::put({}, rows, {});\n  }}\n", to, a.dims.size());
 }
 
 std::string packing(const LaunchPlan& plan) {

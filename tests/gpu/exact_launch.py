@@ -65,6 +65,8 @@ def sizes_of(launch, queries, keys):
     for comparison, left, right in launch.get("requires", []):
         if comparison == "==" and isinstance(left, str) and isinstance(right, (int, str)):
             sizes[left] = sizes.get(right, right)
+        elif comparison == "==" and isinstance(left, str) and right[0] == "*" and right[1] in sizes and isinstance(right[2], int):
+            sizes[left] = sizes[right[1]] * right[2]  # query heads: so many a key head
     return sizes
 
 

@@ -6,6 +6,7 @@ compiler; without it they are made.
 """
 
 import ctypes
+import math
 import os
 import pathlib
 import subprocess
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAMES = ["full", "causal", "softcap"]
 SHAPES = [(1, 64, 128), (2, 513, 500), (1, 333, 777), (1, 777, 333), (1, 1, 40), (2, 1024, 1000)]  # B, M, N
 HALF_ULP, LARGEST_OWN = 2.0**-9, 2.0**-4  # num/compare.h
+NOISE = 2.0**-20  # of do . v in fp32: operator/families/attention_bwd/truth.cpp
 
 
 def build(folder, name, out):
@@ -83,7 +85,11 @@ def compare(spec, run, shape):
         theirs = ((z.double() - y).norm(dim=-1) / size).nan_to_num(0).clamp(max=LARGEST_OWN)
         # Roundings of ds meet in rows where terms cancel, beside what is of the row's own size: a thousandth of the largest row.
         allowed = 2 * theirs.clamp(min=HALF_ULP) * size + 1e-3 * size.max()
+        # Of a single key the gradient of a score is 0, and in fp32 do . v less do . o is not quite.
+        floats = NOISE * D**-0.5 * math.prod(t.float().norm(dim=-1).max().item() for t in (d_o, v, q if name == "dk" else k))
+        allowed = allowed if name == "dv" else allowed.clamp(min=floats * (H // G if name == "dk" else 1))
         ratio = (difference / allowed).max().item()
-        print(f"{spec.name} {shape} {name}: worst row {ratio:.2f} of accepted, whole {(difference.norm() / size.norm()).item():.2e}")
+        whole = f"{(difference.norm() / size.norm()).item():.2e}" if size.any() else f"0, made {difference.norm().item():.1e}"
+        print(f"{spec.name} {shape} {name}: worst row {ratio:.2f} of accepted, whole {whole}")
         assert not x.isnan().any() and ratio <= 1
     assert (o.double() - want_o).norm() / want_o.norm() < 5e-3

@@ -4,6 +4,7 @@ that of one row is one draw. So the worst row errs by no more than autograd's wo
 rounding, and all together by no more than all of autograd's."""
 
 import pathlib
+from unittest import mock
 
 import pytest
 import torch
@@ -78,10 +79,8 @@ def test_gradients_are_autograds_row_by_row(trained, shape, spread):
 
 def in_double(function, arguments):
     """The function without its own conversions: `.float()` and `.to` of 64 bits stay."""
-    to, as_float = torch.Tensor.to, torch.Tensor.float
-    torch.Tensor.float = lambda t: t
-    torch.Tensor.to = lambda t, *a, **k: t if t.dtype == torch.float64 else to(t, *a, **k)
-    try:
+    to = torch.Tensor.to
+    # Put back as it was: a method of the class's own, which it inherits, would be another fingerprint for what is compiled next.
+    with mock.patch.multiple(torch.Tensor, float=lambda t: t,
+                             to=lambda t, *a, **k: t if t.dtype == torch.float64 else to(t, *a, **k)):
         return function(*arguments)
-    finally:
-        torch.Tensor.to, torch.Tensor.float = to, as_float

@@ -110,6 +110,8 @@ std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& sp
     ours += launch_of(packed.grid_before[n], 1, unsigned(spec.before[n].threads), 0) + "; ";
   ours += launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
                     unsigned(spec.shared_bytes));
+  for (size_t n = 0; n < spec.after.size(); ++n)
+    ours += "; " + launch_of(packed.grid_after[n], 1, unsigned(spec.after[n].threads), 0);
   if (launched != ours) return launched + " and " + ours;
   if (packed.bytes.size() != sizeof plan.parameters) return "the size";
   for (const auto& t : packed.tensors) {

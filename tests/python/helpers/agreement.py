@@ -102,21 +102,23 @@ def namespace(made):
     return re.search(r"^namespace (\w+) \{", (made / "launch.h").read_text(), re.M)[1]
 
 
-def agreement_of(made, folder):
-    """Per change: whether both should refuse, and what launch.h and the runtime say. `made` has
-    launch.h and launch.json; the test is compiled in `folder`."""
+def agreement_of(made, folder, changes=None):
+    """Per change (by default those of a forward kernel): whether both should refuse, and what launch.h and the runtime
+    say. `made` has launch.h and launch.json; the test is compiled in `folder`."""
     launch = json.loads((made / "launch.json").read_text())
     name = namespace(made)
-    changes = changes_of(launch)
+    changes = changes or changes_of(launch)
     listed = "\n".join(f'    {{"{change}", [](Inputs& in, kw::runtime::Tensors& tensors, '
                        f"kw::runtime::Scalars& scalars) {{ (void)in; (void)tensors; (void)scalars; "
                        f"{code} }}}}," for change, _, code in changes)
-    before = len(launch.get("before", []))
+    passes = [(kind, len(launch[kind])) for kind in ("before", "after") if launch.get(kind)]
+    declared = "".join(f"CUfunction {kind}[{count}] = {{}}; " for kind, count in passes)
+    given = "".join(f", {kind}" for kind, _ in passes)
     (folder / "inputs.h").write_text(f"""namespace {name} {{
 inline CUresult load_all(CUfunction* kernel) {{
-  {f"CUfunction before[{before}]; return load(nullptr, kernel, before)" if before else "return load(nullptr, kernel)"};
+  {declared}return load(nullptr, kernel{given});
 }}
-inline CUresult launch_all(const Plan& plan) {{ {f"CUfunction before[{before}] = {{}};" if before else ""} return launch(nullptr, {"before, " if before else ""}plan, nullptr); }}
+inline CUresult launch_all(const Plan& plan) {{ {declared}return launch(nullptr{given}, plan, nullptr); }}
 constexpr CUdeviceptr kWorkspace = 0x900000;
 inline void fill(Inputs& in, kw::runtime::Tensors& tensors, kw::runtime::Scalars& scalars) {{
   (void)scalars;

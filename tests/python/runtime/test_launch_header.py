@@ -1,6 +1,7 @@
 """launch.h and the runtime agree for every head dimension and element type, not only for those of the
 kernel's text: the plans of its TL with other constants. Both kernels of the corpus."""
 
+import json
 import subprocess
 
 import pytest
@@ -66,6 +67,18 @@ def test_launch_h_makes_room_for_rows_as_the_runtime_does(edits, tmp_path):
     run = plan(tmp_path, "sm_90a", "bf16", edits)
     assert run.returncode == 0, run.stderr
     assert_agree(agreement_of(tmp_path, tmp_path))
+
+
+@pytest.mark.parametrize("text", ["sm90_attention_bwd", "sm90_attention_bwd_wide", "sm90_attention_bwd_mla", "sm80_attention_bwd"])
+def test_launch_h_packs_scratches_of_every_rank_as_the_runtime_does(text, tmp_path):
+    """A kernel of gradients has sums of four dimensions and a number of each row, of three."""
+    target = "sm_80" if text.startswith("sm80") else "sm_90a"
+    run = subprocess.run([str(ROOT / "build/tests/launch_plan"), ROOT / f"tests/corpus/{text}.tl", target, tmp_path, "made_here"],
+                         text=True, capture_output=True)
+    assert run.returncode == 0, run.stderr
+    ranks = {len(a["dims"]) for a in json.loads((tmp_path / "launch.json").read_text())["arguments"] if a["kind"] == "scratch"}
+    assert ranks == {3, 4}
+    assert_agree(agreement_of(tmp_path, tmp_path, [("nothing", False, "")]))
 
 
 def test_more_thread_blocks_than_a_grid_has_are_refused_by_both(tmp_path):
