@@ -191,6 +191,24 @@ TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_bloc
   EXPECT_FALSE(report_of_window("3 + i0 // 90000 * 50").any_length());
 }
 
+// A diagonal at the last key lies anywhere within a tile: a warpgroup of 64 rows of 256 may skip two
+// blocks of 128 keys.
+TEST(AllSequences, have_diagonals_within_a_tile) {
+  const std::string all = "return ceil_div(N, BN), N // BN", mine = "mine.count):";
+  std::string text = test::text_of("full");
+  text.replace(text.find(all), all.size(),
+               "return max(1, ceil_div(min(N, i0 + N + rows - M), BN)), "
+               "max(0, min(N, i0 + N - M + 1)) // BN");
+  const auto program = test::parsed("edited", text);
+  exec::ScheduleOptions options;
+  options.close = true;
+  const exec::ScheduleReport r = exec::check_schedules(*program, options);
+  int64_t most = -1;
+  for (const auto& [loop, turns] : r.turns)
+    if (tl::print_head(*loop).find(mine) != std::string::npos) most = std::max(most, turns);
+  EXPECT_EQ(most, 2);
+}
+
 TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
   const exec::ScheduleReport r = report_of(
       edited(
