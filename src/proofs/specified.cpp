@@ -10,8 +10,9 @@ namespace kw::proofs {
 namespace {
 
 // An integer, and of an absolute value what it is made of: |j - i| is computed as that of
-// f32(j) - f32(i), too, f32(i + 1) as f32(i) + 1 and f32(max(i - j, 0)) as max(f32(i - j), 0). Of others the parts are no numbers of the
-// specification's: slope * j and slope * i round at their own sizes.
+// f32(j) - f32(i), too, f32(i + 1) as f32(i) + 1 and f32(max(i - j, 0)) as max(f32(i - j), 0). Of
+// others the parts are no numbers of the specification's: slope * j and slope * i round at their
+// own sizes.
 std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e, bool within = false) {
   if (e->type != spec::Type::integer) return {};
   std::vector<spec::ExprPtr> out = {e};

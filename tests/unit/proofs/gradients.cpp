@@ -39,6 +39,8 @@ TEST(Gradients, of_programs_that_the_rules_made_are_proved) {
           std::string("argument slopes f32[H]\nscore s * 0.125 + slopes[h] * f32(j - i)\n"
                       "keep j <= i\ngradients\n"),
           std::string("normaliser none\nscore sigmoid(s * 0.125)\nkeep j <= i\ngradients\n"),
+          std::string("normaliser sum\nscore max(s * 0.125, 0.0) * max(s * 0.125, 0.0)\n"
+                      "keep j <= i\ngradients\n"),
           std::string("score s * 0.125\nkeep j <= i + N - M\ngradients\n")}) {
       SCOPED_TRACE(std::string(target) + "\n" + form);
       EXPECT_EQ(left(made_of(form, target)), "");

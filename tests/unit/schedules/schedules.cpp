@@ -191,8 +191,8 @@ TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_bloc
   EXPECT_FALSE(report_of_window("3 + i0 // 90000 * 50").any_length());
 }
 
-// A diagonal at the last key lies anywhere within a tile: a warpgroup of 64 rows of 256 may skip two
-// blocks of 128 keys.
+// A diagonal at the last key lies anywhere within a tile: a warpgroup of 64 rows of 256 may skip
+// two blocks of 128 keys.
 TEST(AllSequences, have_diagonals_within_a_tile) {
   const std::string all = "return ceil_div(N, BN), N // BN", mine = "mine.count):";
   std::string text = test::text_of("full");
