@@ -70,6 +70,7 @@ class Derivative {
     const ExprPtr da = of(a), db = of(b);
     if (!da || !db) return nullptr;
     if (op == "+" || op == "-") return binary(op, da, db);
+    if (op == "*" && equal(a, b)) return times(real(2), times(da, b));
     if (op == "*") return binary("+", times(da, b), times(a, db));
     if (op == "/")
       return is_zero(db) ? over(da, b) : binary("-", over(da, b), over(times(e, db), b));
