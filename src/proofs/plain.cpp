@@ -25,9 +25,11 @@ bool matches(const Sexpr& pattern, const Sexpr& e, std::optional<Sexpr>& bound) 
 // The symbols of a plain term; nothing where it is none.
 std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   if (mentions_only(e, uses.of_agents)) return std::set<std::string>{};
-  // Cases have few numbers of heads: no general position.
-  if (e.parts.empty())
-    return counts_heads(e.atom) ? std::nullopt : std::optional(std::set<std::string>{e.atom});
+  // Cases have few numbers of heads, and one length of a table: no general position.
+  if (e.parts.empty()) {
+    if (counts_heads(e.atom) || uses.of_tables.count(e.atom)) return std::nullopt;
+    return std::set<std::string>{e.atom};
+  }
   if (const std::string text = print(e); uses.firsts.count(text))
     return std::set<std::string>{text};
   for (const std::string& block : uses.key_blocks) {

@@ -196,9 +196,38 @@ std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequ
   return std::nullopt;
 }
 
+namespace {
+
+// A folder was captured once, with options of its own: others than these are asked of no one.
+std::optional<spec::Capture> captured_so(const spec::CaptureRequest& request,
+                                         Diagnostics& diagnostics) {
+  std::optional<spec::Capture> capture = spec::load_capture(request.spec, diagnostics);
+  if (!capture) return std::nullopt;
+  const spec::Form& form = capture->form;
+  const auto refuse = [&](const std::string& asked, const std::string& is) {
+    diagnostics
+        .error("spec.folder", {},
+               fmt::format("{} is asked for, and {} was captured {}", asked, request.spec, is))
+        .hint = "capture the file again with that option, or give the file in the folder's place";
+    return std::nullopt;
+  };
+  using spec::Training;
+  if (request.training == Training::backward && form.training() != Training::backward)
+    return refuse("--backward", "without it");
+  if (request.training == Training::forward && form.training() != Training::forward)
+    return refuse("--save-for-backward", "without it");
+  if (!request.function.empty() && request.function != form.name)
+    return refuse("--function " + request.function, "of the function " + form.name);
+  if (!request.dtype.empty() && request.dtype != name(form.dtype))
+    return refuse("--dtype " + request.dtype, fmt::format("in {}", name(form.dtype)));
+  return capture;
+}
+
+}  // namespace
+
 std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRequest& request,
                                        Diagnostics& diagnostics) {
-  if (fs::is_directory(request.spec)) return spec::load_capture(request.spec, diagnostics);
+  if (fs::is_directory(request.spec)) return captured_so(request, diagnostics);
   if (!request.out.empty()) return capture(tools, request, diagnostics);
   const TemporaryFolder folder;
   if (folder.path().empty()) {

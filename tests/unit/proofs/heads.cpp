@@ -48,6 +48,15 @@ TEST(Heads, that_are_told_by_their_number_are_the_forms_own) {
   EXPECT_EQ(heads_of(with(made_of(kSlopes), "q[c.b, c.h,", "q[c.b, min(c.h, 31),")), own);
 }
 
+// The length of a table is one number in all cases, as heads are: S - 64 is no 0.
+TEST(Heads, and_lengths_of_tables_are_no_plain_numbers) {
+  const Made made =
+      made_of("argument table f32[H, R]\nscore s + table[h, min(max(j - i, -16), 16) + 16]\n");
+  EXPECT_EQ(heads_of(made), "");
+  const Report r = proved(with(made, "v[c.b, g,", "v[c.b + R - 64, g,"));
+  EXPECT_NE(r.first(Answer::unknown), nullptr) << print(r);
+}
+
 TEST(Heads, of_the_form_refute_what_is_wrong_for_them) {
   const Report r = proved(with(made_of(kSlopes), "c.h // (H // G)", "c.h // 8"));
   EXPECT_FALSE(r.complete()) << print(r);
