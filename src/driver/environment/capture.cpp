@@ -214,7 +214,8 @@ std::optional<spec::Capture> captured_so(const spec::CaptureRequest& request,
   using spec::Training;
   if (request.training == Training::backward && form.training() != Training::backward)
     return refuse("--backward", "without it");
-  if (request.training == Training::forward && form.training() != Training::forward)
+  if (request.training == Training::forward && form.training() != Training::forward &&
+      spec::takes_saved(form))
     return refuse("--save-for-backward", "without it");
   if (!request.function.empty() && request.function != form.name)
     return refuse("--function " + request.function, "of the function " + form.name);
