@@ -17,7 +17,8 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48, kWithin = 33;
+constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48;
+constexpr int kWithin = 33;  // beyond an edge of a tile
 constexpr size_t kMostProfiles = 80;
 
 // Parameters and toggles, before any launch.
@@ -69,9 +70,6 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   return units;
 }
 
-// The dimensions of queries; the others are of keys.
-bool is_of_rows(const std::string& letter) { return letter == "M" || letter == "R"; }
-
 // The largest number in the functions of the program: a row or key from which on blocks may be of
 // another kind.
 int64_t largest_in_functions(const tl::Program& program) {
@@ -100,23 +98,6 @@ bool has_integers(const tl::Program& program) {
     found |= data || s.op == Op::arg_i32;
   });
   return found;
-}
-
-// Whether a function asks for rows and for keys, N - M: a diagonal may then lie anywhere between
-// two tiles.
-bool has_offset_diagonal(const tl::Program& program, const std::map<std::string, int64_t>& units) {
-  for (const Stmt& def : program.body) {
-    if (def.op != Op::def) continue;
-    std::set<std::string> asked;
-    tl::walk(def.body, [&](const Stmt& s) {
-      for (const tl::Field& field : s.fields)
-        for (const Item& item : field.items)
-          for (const auto& [letter, rows] : units)
-            if (item.expr && tl::mentions(item.expr, letter)) asked.insert(letter);
-    });
-    if (asked.size() > 1 && std::any_of(asked.begin(), asked.end(), is_of_rows)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -271,21 +252,19 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
     }
   };
   const bool integers = has_integers(program);
-  // One tile of rows; as many rows as keys; a tile and a half of rows more than keys.
-  enum class Shape { one_tile, square, offset };
-  std::vector<Shape> shapes = {Shape::one_tile, Shape::square};
-  if (has_offset_diagonal(program, units)) shapes.push_back(Shape::offset);
+  // One tile of rows; as many rows as keys; keys that end within a tile, and with them a diagonal
+  // at the last one.
+  enum class Shape { one_tile, square, ragged };
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
     std::set<std::map<std::string, int64_t>> tried;
-    for (const Shape shape : shapes) {
+    for (const Shape shape : {Shape::one_tile, Shape::square, Shape::ragged}) {
       std::map<std::string, int64_t> sizes;
       int64_t most = 0;
       for (const auto& [letter, rows] : units) most = std::max(most, rows * tiles);
       for (const auto& [letter, rows] : units) {
-        const bool of_rows = is_of_rows(letter);
-        sizes[letter] = shape == Shape::one_tile
-                            ? (of_rows ? rows : rows * tiles)
-                            : most + (shape == Shape::offset && of_rows) * (rows + rows / 2);
+        const bool of_rows = letter == "M" || letter == "R";
+        sizes[letter] = shape != Shape::one_tile ? most : of_rows ? rows : rows * tiles;
+        if (shape == Shape::ragged && !of_rows) sizes[letter] += kWithin;
       }
       if (!tried.insert(sizes).second) continue;
       // The last ends within a tile.
