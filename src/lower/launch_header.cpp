@@ -63,7 +63,11 @@ template <int rank>
 Tensor contiguous(CUdeviceptr data, const int64_t (&shape)[rank]) {
   Tensor t = {data, {}, {}};
   int64_t stride = 1;
-  for (int d = rank - 1; d >= 0; stride *= shape[d], --d) t.shape[d] = shape[d], t.stride[d] = stride;
+  for (int d = rank - 1; d >= 0; --d) {
+    t.shape[d] = shape[d];
+    t.stride[d] = stride;
+    stride *= shape[d];
+  }
   return t;
 }
 inline void put(unsigned char* at, const Tensor& t, int rank) {

@@ -51,6 +51,9 @@ class Attention : Proof {
       const std::function<void()> parts[] = {
           [&] { masks(); },
           [&] { visited_once(); },
+          [&] {
+            if (sides_.of_keys) visited_there();
+          },
           [&] { widths(); },
           [&] { integers(); },
           [&] { loops(); },
@@ -188,7 +191,6 @@ class Attention : Proof {
   }
 
   void visited_once() {
-    if (sides_.of_keys) visited_there();
     std::string sum = "0";
     int64_t columns = 0;
     if (const std::string why = pairs_left_out(); !why.empty()) return open(kOnce, why);
@@ -286,7 +288,6 @@ class Attention : Proof {
   void integers() {
     const auto start = std::chrono::steady_clock::now();
     Uses& uses = uses_;
-    tables();
     for (const Visit& v : visits_.all) {
       if (!v.block.empty()) {
         uses.firsts.insert(sides_.of_keys ? visits_.last_pair : v.begin);  // ahead of the loop
@@ -347,20 +348,6 @@ class Attention : Proof {
             counted_from_the_end(form_, indices_, keep_, extents_, vocabulary_, solver_);
         !why.empty())
       open(kIntegers, why);
-  }
-
-  // The sizes of tables, by the form's names and by the program's.
-  void tables() {
-    for (const spec::Argument& a : form_.arguments)
-      for (const spec::Size& size : a.dims)
-        if (!size.name.empty() && !long_.count(size.name))
-          uses_.of_tables.insert(indices_.at(size.name).text);
-    tl::walk(program_.body, [&](const tl::Stmt& s) {
-      if (s.op != tl::Op::arg_size) return;
-      for (const tl::Item& d : s.names())
-        if (!d.expr && !sizes_.count(d.name))
-          uses_.of_tables.insert(vocabulary_.scalar(d.name).text);
-    });
   }
 
   // A query's head and that of its keys are the same in all cases where the form has as many of

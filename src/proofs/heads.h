@@ -7,11 +7,9 @@
 // has; or for the form's own numbers. What is less than all is a condition of every launch.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "operator/form.h"
-#include "proofs/solver/terms.h"
 
 namespace kw::proofs {
 

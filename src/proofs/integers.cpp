@@ -116,6 +116,8 @@ class Walk : private Names {
       for (const tl::Item& d : a.names()) {
         if (a.op == Op::arg_f32 && d.expr) as_real([&] { note(d.expr, scope, a); });
         if (a.op == Op::arg_size && d.expr && !is_whole_blocks(d.expr)) computed.insert(d.name);
+        if (a.op == Op::arg_size && !d.expr && !sizes_.count(d.name))
+          out_.of_tables.insert(named(d.name, scope).text);
       }
     // A tensor has the sizes of the launch: what lies beyond others is nothing to a copy, or to a
     // pass.

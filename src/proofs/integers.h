@@ -83,7 +83,7 @@ struct Uses {
   std::string list;                 // the number of the list that is read
   std::string open;                 // why these are not all
   std::set<std::string> of_agents;  // symbols that run over agents and constant loops
-  std::set<std::string> of_tables;  // symbols of sizes that are the same in all cases
+  std::set<std::string> of_tables;  // symbols of tables' lengths, which are the same in all cases
   std::vector<Step> steps;          // what is computed of integers on the way
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops

@@ -136,10 +136,8 @@ Term Names::formula(const ExprPtr& e, const Scope& scope) {
 // What is not chosen is not computed.
 Term Names::chosen(const Expr& e, const Scope& scope) {
   const Term condition = eval(e.args[0], scope);
-  if (condition.sort != Term::boolean) {  // where(0.0 < s, scale, 0.0) is a real, whatever it asks
-    const Term a = eval(e.args[1], scope), b = eval(e.args[2], scope);
-    return a.sort == Term::real && b.sort == Term::real ? a : choice(condition, a, b);
-  }
+  if (condition.sort != Term::boolean)
+    return choice(condition, eval(e.args[1], scope), eval(e.args[2], scope));
   const auto under = [&](const Term& holds, const ExprPtr& value) {
     Scope inside = scope;
     inside.premises.push_back(holds.text);

@@ -101,11 +101,6 @@ std::string CapturedGraph::said(const char* part, const char* field) const {
   return found != at->end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::string CapturedGraph::training() const {
-  const nlohmann::json graph = nlohmann::json::parse(text, nullptr, false);
-  return graph.is_object() ? graph.value("training", "") : "";
-}
-
 const char* name(Start start) {
   switch (start) {
     case Start::corpus:
@@ -147,8 +142,7 @@ Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
       {"name", capture.form.name},
       {"form", spec::print(capture.form)},
       {"graph_sha256", graph.sha256()}};
-  // What it was captured for: a form whose gradients take nothing of it does not tell.
-  if (const std::string training = graph.training(); !training.empty())
+  if (const std::string training = spec::word(capture.training); !training.empty())
     facts["training"] = training;
   return facts;
 }

@@ -40,7 +40,6 @@ struct CapturedGraph {
   std::string sha256() const;
   // "asked" / "function", "made_by" / "torch", "name": "" where the graph does not say.
   std::string said(const char* part, const char* field) const;
-  std::string training() const;  // "forward", "backward" or ""
 };
 
 // Where the text that was changed came from.

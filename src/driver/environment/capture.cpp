@@ -212,11 +212,9 @@ std::optional<spec::Capture> captured_so(const spec::CaptureRequest& request,
     return std::nullopt;
   };
   using spec::Training;
-  if (request.training == Training::backward && form.training() != Training::backward)
-    return refuse("--backward", "without it");
-  if (request.training == Training::forward && form.training() != Training::forward &&
-      spec::takes_saved(form))
-    return refuse("--save-for-backward", "without it");
+  if (request.training != Training::none && request.training != capture->training)
+    return refuse(request.training == Training::backward ? "--backward" : "--save-for-backward",
+                  "without it");
   if (!request.function.empty() && request.function != form.name)
     return refuse("--function " + request.function, "of the function " + form.name);
   if (!request.dtype.empty() && request.dtype != name(form.dtype))

@@ -459,6 +459,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!graph) return std::nullopt;
   Capture out;
   out.source = graph->source;
+  out.training = graph->training;
   std::optional<Form> form = form_of(std::move(*graph), diagnostics);
   if (!form) return std::nullopt;
   out.form = std::move(*form);

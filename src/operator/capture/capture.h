@@ -38,6 +38,9 @@ struct GoldenCase {
 
 struct Capture {
   Form form;
+  // What it was captured for; a form whose gradients take nothing of the forward kernel doesn't
+  // tell.
+  Training training = Training::none;
   SourcePtr source;  // the user's file as it was read
   std::vector<GoldenCase> cases;
   // Around constants that the function compares positions with, of a few rows each: the form is

@@ -76,6 +76,8 @@ Term negation(const Term& a) {
 Term choice(const Term& condition, const Term& a, const Term& b) {
   if (condition.is("true")) return a;
   if (condition.is("false")) return b;
+  // where(0.0 < s, scale, 0.0) is a real, whatever it asks.
+  if (a.sort == Term::real && b.sort == Term::real) return a;
   if (const auto open = first_open({condition, a, b})) return *open;
   if (a.sort != b.sort) return Term::unknown("a choice between two sorts");
   if (a.text == b.text) return a;

@@ -212,6 +212,22 @@ def test_a_corpus_kernel_compiles_without_spills(kernel, target, tmp_path):
     assert (tmp_path / "k.cubin").read_bytes()[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize("option, said", [
+    (["--backward"], "--backward is asked for, and "),
+    (["--save-for-backward"], "--save-for-backward is asked for, and "),
+    (["--function", "other"], "was captured of the function attention"),
+    (["--dtype", "f16"], "was captured in bf16"),
+])
+def test_an_option_that_a_folder_was_not_captured_with_is_refused(captured, option, said):
+    run = call("check", PROGRAM, "--spec", captured, *option, "--check", "quick")
+    assert run.returncode == 2 and "spec.folder" in run.stderr and said in run.stderr
+
+
+def test_an_option_that_a_folder_was_captured_with_is_taken(captured):
+    run = call("check", PROGRAM, "--spec", captured, "--dtype", "bf16", "--function", "attention", "--check", "quick", "--cases", "1")
+    assert "spec.folder" not in run.stderr
+
+
 # --- broken and wrong programs ----------------------------------------------------------------
 
 def test_a_broken_program_is_refused_with_its_law_and_a_caret(tmp_path, captured):
