@@ -118,6 +118,9 @@ struct ExactReport {
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"
+  // Numbers of the function's scores that were made small in it and in the program (made_small.h):
+  // those with which the two are one formula, and those with which they are not.
+  std::vector<int64_t> made_small, apart;
   double seconds = 0;
 };
 

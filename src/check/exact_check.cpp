@@ -6,14 +6,17 @@
 #include <cmath>
 
 #include "check/family.h"
+#include "check/made_small.h"
 #include "check/packing.h"
 #include "operator/evaluate/exact.h"
+#include "tl/laws/laws.h"
 
 namespace kw::check {
 
 namespace {
 
 constexpr int kMostDraws = 8;
+constexpr uint64_t kSeed = 20260312;
 const double kWanted = std::exp2(-100);
 
 // Draws a case until a difference would have been missed with probability 2^-100 at most. Draws are
@@ -61,6 +64,38 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.counterexample = std::move(failure.what);
 }
 
+// Whether the function and the program, with these numbers small in both, are one formula.
+bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
+                      const std::vector<int64_t>& numbers, const Options& options) {
+  spec::Capture small = capture;
+  small.form = made_small(capture.form, numbers, kSeed);
+  const tl::Program other = made_small(program, numbers, kSeed);
+  Diagnostics unused;
+  if (!tl::verify(other, unused)) return false;
+  std::vector<Case> cases = make_exact_cases(capture, options);
+  for (Case& c : cases) c.packed = packs_heads(program);
+  const std::vector<Trial> trials =
+      run_cases([&](const Case& c) { return run_draws(other, small, c); }, cases,
+                std::max(options.threads, 1));
+  return std::all_of(trials.begin(), trials.end(),
+                     [](const Trial& t) { return t.valid && !t.failure; });
+}
+
+// In whose place another formula might stand for large integers (made_small.h).
+void check_made_small(const tl::Program& program, const spec::Capture& capture,
+                      const Options& options, Report& report) {
+  if (!report.indices || !report.indices->complete()) return;
+  ExactReport& exact = report.exact;
+  const std::vector<int64_t> numbers = numbers_of_scores(capture.form);
+  if (numbers.empty()) return;
+  const bool all = agree_made_small(program, capture, numbers, options);
+  for (const int64_t number : numbers) {
+    const bool same = all || agree_made_small(program, capture, {number}, options);
+    (same ? exact.made_small : exact.apart).push_back(number);
+    if (same) std::erase(report.unreached, number);
+  }
+}
+
 }  // namespace
 
 void check_exact(const tl::Program& program, const spec::Capture& capture, const Options& options,
@@ -97,6 +132,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     refute(program, capture, options, cases[n], t.draws, std::move(*t.failure), report);
     break;
   }
+  if (report.verdict == Verdict::holds) check_made_small(program, capture, options, report);
   exact.opaque = exact::opaque_names(opaque);
   exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

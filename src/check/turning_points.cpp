@@ -296,7 +296,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
       const size_t first = sizes.size();
       if (!tied && keys) sizes.push_back({kFew, size, 0});
       if (!tied && rows) sizes.push_back({size, kFew, 0});
-      if (tied) sizes.push_back({size, size, p});
+      if (tied) sizes.push_back({size, size, more > 0 ? p : 0});
       for (size_t k = first; k < sizes.size(); ++k) sizes[k].a_tile_more = more > 1;
     }
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "proofs/names.h"
@@ -54,6 +55,7 @@ class Lists::Pass : private Names {
   const std::string& open() const { return open_; }
 
   Facts facts(const std::vector<std::string>& terms, bool why_whole) {
+    const bool last_alone = only_the_last_is_partial();
     boxes_.clear();
     out_ = {};
     const std::set<std::string> places = arguments_of(terms, "list.at"),
@@ -64,6 +66,7 @@ class Lists::Pass : private Names {
                          both(at_least(full_, Term::number(0)), at_least(count_, full_))));
     say(out_.sizes,
         at_least(function("max", {Term::number(1), operation("-", end_, begin_)}), count_));
+    if (last_alone) say(out_.sizes, at_least(operation("+", full_, Term::number(1)), count_));
     for (const std::string& r : numbers) group(Term::an_int(r));
     std::vector<Term> read;
     for (const std::string& p : places) read.push_back(Term::an_int(p));
@@ -238,6 +241,37 @@ class Lists::Pass : private Names {
     return operation("==", vocabulary_.apply("list.whole", block), Term::number(1));
   }
 
+  // Whether all is kept of each block but the last, or nothing: asked once, and by a question that
+  // may ask for facts itself.
+  bool only_the_last_is_partial() {
+    if (!partial_) {
+      partial_ = false;
+      boxes_.clear();
+      const Term n = vocabulary_.constant("pass.block");
+      const Kept of_n = kept(n, Term::number(0), Term::number(words_->groups));
+      const Term partial = both(is_looked_at(n), both(of_n.some, negation(is_full(n)))),
+                 last = operation("==", n, operation("-", end_, Term::number(1)));
+      std::vector<std::string> known = {partial.text};
+      of_one_element(known);
+      partial_ = partial.sort != Term::open && last.sort != Term::open &&
+                 proved_(fmt::format("(=> (and {}) {})", fmt::join(known, " "), last.text));
+    }
+    return *partial_;
+  }
+
+  // The least and the greatest of one element are it.
+  void of_one_element(std::vector<std::string>& out) const {
+    for (const Box& a : boxes_)
+      for (const Box& b : boxes_) {
+        if (!a.least || b.least || a.tensor != b.tensor || a.low != b.low || a.high != b.high)
+          continue;
+        std::vector<std::string> one = {"true"};
+        for (size_t d = 0; d < a.low.size(); ++d)
+          one.push_back(fmt::format("(= {} {})", a.low[d], a.high[d]));
+        out.push_back(fmt::format("(=> (and {}) (= {} {}))", fmt::join(one, " "), a.text, b.text));
+      }
+  }
+
   Term is_looked_at(const Term& block) { return both(at_least(block, begin_), below(block, end_)); }
 
   // ---- what is so of each word
@@ -328,6 +362,7 @@ class Lists::Pass : private Names {
   Term begin_, end_, count_, full_;
   std::vector<Vocabulary::Element> elements_;
   std::vector<Box> boxes_;
+  std::optional<bool> partial_;  // only_the_last_is_partial()
   Facts out_;
   std::function<bool(const std::string&)> proved_;
 };

@@ -7,9 +7,10 @@
 //     the number of a group of rows is between 1 and `count`;
 //   - at a place below `full` stands a key block of which the pass has found that all is kept;
 //   - a key block of which it has found that a group may keep something stands at one place, and
-//     below the group's number.
-// The least of some elements is at most each of them, the greatest at least: more is not said of
-// what a pass has looked at.
+//     below the group's number;
+//   - where all is kept of each block but the last, or nothing, `count` is `full` or one more.
+// The least of some elements is at most each of them, the greatest at least, and of one element
+// both are it: more is not said of what a pass has looked at.
 #pragma once
 #include <functional>
 #include <map>

@@ -274,6 +274,11 @@ std::vector<std::string> not_checked(const check::Report& report) {
         "launches with more rows and keys than {}: it is written with these numbers, and no case "
         "reaches them",
         fmt::join(report.unreached, ", ")));
+  if (!report.exact.apart.empty())
+    list.push_back(fmt::format(
+        "large integers that are computed with {}: with these numbers made small in both, the "
+        "program is another formula than the function",
+        fmt::join(report.exact.apart, ", ")));
   if (!report.integers.empty() && check::scope(report) != check::Scope::every_launch)
     list.push_back(
         fmt::format("other integers of the data than {}", fmt::join(report.integers, ", ")));

@@ -227,6 +227,26 @@ TEST(Lists, without_room_or_of_which_other_words_are_read_are_open) {
   })) << print(below);
 }
 
+// Of blocks of a table that are tiles each is whole, but the last, where keys end within it.
+TEST(Lists, of_whole_tiles_have_no_second_partial_one) {
+  const auto never = [](const Made& made) {
+    const Report r = proved(made);
+    return std::count_if(r.loops.begin(), r.loops.end(),
+                         [](const Bound& b) { return b.most == 0; });
+  };
+  const auto of_tiles = [](int64_t rows, int64_t keys) {
+    return made_of(fmt::format("argument table bool[B, H, S, R]\nscore s\n"
+                               "keep table[b, h, i // {}, j // {}]\n",
+                               rows, keys)
+                       .c_str());
+  };
+  EXPECT_EQ(never(of_tiles(128, 128)), 1);
+  EXPECT_EQ(never(of_tiles(256, 256)), 1);
+  EXPECT_EQ(never(of_tiles(128, 64)), 0) << "a tile has keys of two";
+  EXPECT_EQ(never(of_tiles(100, 128)), 0) << "a tile has rows of two";
+  EXPECT_EQ(never(made_of(kDocuments)), 0);
+}
+
 // x >> r of a count that varies, by what the pass looks at.
 TEST(Lists, of_words_of_bits_are_proved_and_such_that_lack_a_block_are_not) {
   const Made made = made_of(
