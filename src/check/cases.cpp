@@ -202,6 +202,23 @@ void choose_heads(const Form& form, Case& c, bool all) {
   c.key_heads = static_cast<int64_t>(groups.size());
 }
 
+void keep_to_limits(const Form& form, const std::optional<proofs::Report>& proved, int64_t scores,
+                    std::vector<Case>& cases) {
+  if (!proved || !proved->complete()) return;
+  const auto admitted = [&](const Case& c) {
+    return std::all_of(proved->limits.begin(), proved->limits.end(), [&](const proofs::Limit& l) {
+      return proofs::admits(l, int64_t(c.heads.size()), c.key_heads);
+    });
+  };
+  std::erase_if(cases, [&](Case& c) {
+    if (admitted(c)) return false;
+    choose_heads(form, c, false);
+    if (!admitted(c)) choose_heads(form, c, true);
+    scores -= scores_of(form, c);
+    return scores < 0;
+  });
+}
+
 // Several key blocks and rows of tiles, ragged ends, more keys than queries and fewer.
 std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options) {
   constexpr int64_t kShapes[][3] = {{1, 200, 300}, {1, 300, 257}, {2, 65, 129}};

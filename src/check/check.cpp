@@ -157,6 +157,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_tails(program, capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
+  keep_to_limits(capture.form, report.indices, options.scores, cases);
   constexpr exec::Fused kFused[] = {exec::Fused::none, exec::Fused::left, exec::Fused::right};
   for (size_t n = 0; n < cases.size(); ++n) {
     cases[n].packed = packs_heads(program);
@@ -184,7 +185,8 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     return refute(program, capture, options, cases[n], std::move(*t.failure), report);
   }
   if (options.examine)
-    report.unseen = unseen(program, capture, cases, options.effort != Effort::quick);
+    report.unseen = unseen(program, capture, cases, std::max(options.threads, 1),
+                           options.effort != Effort::quick);
 }
 
 }  // namespace

@@ -66,13 +66,15 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
 
 // Whether the function and the program, with these numbers small in both, are one formula.
 bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
-                      const std::vector<int64_t>& numbers, const Options& options) {
+                      const std::vector<int64_t>& numbers, const Options& options,
+                      const Report& report) {
   spec::Capture small = capture;
   small.form = made_small(capture.form, numbers, kSeed);
   const tl::Program other = made_small(program, numbers, kSeed);
   Diagnostics unused;
   if (!tl::verify(other, unused)) return false;
   std::vector<Case> cases = make_exact_cases(capture, options);
+  keep_to_limits(capture.form, report.indices, options.scores, cases);
   for (Case& c : cases) c.packed = packs_heads(program);
   const std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_draws(other, small, c); }, cases,
@@ -88,9 +90,9 @@ void check_made_small(const tl::Program& program, const spec::Capture& capture,
   ExactReport& exact = report.exact;
   const std::vector<int64_t> numbers = numbers_of_scores(capture.form);
   if (numbers.empty()) return;
-  const bool all = agree_made_small(program, capture, numbers, options);
+  const bool all = agree_made_small(program, capture, numbers, options, report);
   for (const int64_t number : numbers) {
-    const bool same = all || agree_made_small(program, capture, {number}, options);
+    const bool same = all || agree_made_small(program, capture, {number}, options, report);
     (same ? exact.made_small : exact.apart).push_back(number);
     if (same) std::erase(report.unreached, number);
   }
@@ -107,6 +109,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     return;
   }
   std::vector<Case> cases = make_exact_cases(capture, options);
+  keep_to_limits(capture.form, report.indices, options.scores, cases);
   for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,

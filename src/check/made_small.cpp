@@ -53,11 +53,10 @@ tl::ExprPtr made_small(const tl::ExprPtr& e, const Small& small) {
 }  // namespace
 
 std::vector<int64_t> numbers_of_scores(const spec::Form& form) {
-  spec::Form copy = form;
-  for (spec::Term& t : copy.terms) t.keep = nullptr;
   std::set<int64_t> all, out;
-  spec::Family::of(copy).each_expression(
-      copy, [&](spec::ExprPtr& e, const spec::Extents&) { numbers_outside_data(e, all); });
+  for (const spec::Term& t : form.terms)
+    for (const spec::ExprPtr& e : {t.score, t.sink, t.factor}) numbers_outside_data(e, all);
+  numbers_outside_data(form.epilogue, all);
   // Of neighbours the last: one is the other's by what is computed of it.
   for (const int64_t n : all)
     if (!all.count(n + 1) && !all.count(n + 2)) out.insert(n);

@@ -20,7 +20,8 @@
 namespace kw::check {
 
 // In order: the integers of at least kPlain that scores, sinks, factors and what follows them are
-// computed with. Those by which data are chosen are none of them: data are drawn.
+// computed with. Those by which data are chosen are none of them: data are drawn. Nor are those of
+// rows before a product, where a case has each column.
 inline constexpr int64_t kPlain = 17;
 std::vector<int64_t> numbers_of_scores(const spec::Form& form);
 

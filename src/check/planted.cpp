@@ -188,7 +188,8 @@ std::set<std::string> divisors_of(const spec::Form& form) {
 
 std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
                                         Diagnostics& diagnostics) {
-  std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
+  std::optional<spec::Problem> problem =
+      spec::make_problem(form, c.sizes, c.draws, diagnostics, &c.heads);
   if (problem) plant(c, form, *problem);
   return problem;
 }

@@ -69,6 +69,11 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
 // Heads for a case: the golden heads' groups, or all.
 void choose_heads(const spec::Form& form, Case& c, bool all);
 
+// Gives cases as many heads as every launch has by what is proved: as many a group as the user's,
+// or all of them. Cases that become more work than `scores` together are left out.
+void keep_to_limits(const spec::Form& form, const std::optional<proofs::Report>& proved,
+                    int64_t scores, std::vector<Case>& cases);
+
 // The program's launch for a problem: operands rearranged to the program's order, heads picked, the
 // user's other arguments by name. Reports check.binding and returns nothing when they do not fit.
 std::optional<exec::Launch> bind(const tl::Program& program, const spec::Form& form,

@@ -4,10 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <numeric>
 #include <set>
 
 #include "check/planted.h"
 #include "operator/family.h"
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 #include "tl/traits.h"
 
@@ -54,13 +59,37 @@ bool other_sums(const spec::Held& one, const spec::Held& other) {
   return false;
 }
 
+// Inputs of the cases, drawn once: each number is looked for in several.
+class Problems {
+ public:
+  Problems(const spec::Form& form, const std::vector<Case>& cases) : form_(form), cases_(cases) {
+    known_.resize(cases.size());
+  }
+
+  // Null where there are none.
+  std::shared_ptr<const spec::Problem> of(size_t n) {
+    const std::lock_guard lock(mutex_);
+    if (known_[n]) return known_[n];
+    Diagnostics unused;
+    auto problem = problem_of(form_, cases_[n], unused);
+    if (!problem) return nullptr;
+    auto made = std::make_shared<const spec::Problem>(std::move(*problem));
+    if (scores_of(form_, cases_[n]) <= kWork / 8) known_[n] = made;
+    return made;
+  }
+
+ private:
+  const spec::Form& form_;
+  const std::vector<Case>& cases_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const spec::Problem>> known_;  // of those that are little
+};
+
 // Whether a row of the case, or a sum of rows, comes out another way. The last rows first: they see
 // the most keys.
-bool differ(const spec::Form& one, const spec::Form& other, const Case& c, int64_t& work) {
-  Diagnostics unused;
-  const auto problem = problem_of(one, c, unused);
-  if (!problem) return false;
-  const auto a = spec::truth(one, *problem), b = spec::truth(other, *problem);
+bool differ(const spec::Form& one, const spec::Form& other, const Case& c,
+            const spec::Problem& problem, int64_t& work) {
+  const auto a = spec::truth(one, problem), b = spec::truth(other, problem);
   const std::vector<spec::Output> outputs = spec::outputs(one);
   const int64_t keys = spec::value_of(one.N, c.sizes);
   for (int64_t i = a->rows() - 1; i >= 0; --i)
@@ -81,29 +110,40 @@ bool differ(const spec::Form& one, const spec::Form& other, const Case& c, int64
 }
 
 // Those that reach beyond the number first, and of these the smallest.
-std::vector<Case> nearest(const spec::Form& form, std::vector<Case> cases, int64_t number) {
-  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+std::vector<size_t> nearest(const spec::Form& form, const std::vector<Case>& cases,
+                            int64_t number) {
+  std::vector<size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t n, size_t m) {
+    const Case &a = cases[n], &b = cases[m];
     const bool a_reaches = most_rows(form, a) > number, b_reaches = most_rows(form, b) > number;
     if (a_reaches != b_reaches) return a_reaches;
     return scores_of(form, a) < scores_of(form, b);
   });
-  return cases;
+  return order;
 }
 
-void numbers(const spec::Form& form, const std::vector<Case>& cases, Unseen& out) {
-  for (int nth = 0;; ++nth) {
-    const auto other = changed(form, nth);
-    if (!other) return;
-    ++out.numbers;
-    int64_t work = kWork;
-    const std::vector<Case> order = nearest(form, cases, std::abs(other->number));
-    const bool seen = std::any_of(order.begin(), order.end(), [&](const Case& c) {
-      return differ(form, other->form, c, work);
-    });
-    if (!seen)
+void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads, Unseen& out) {
+  std::vector<Changed> all;
+  while (auto other = changed(form, int(all.size()))) all.push_back(std::move(*other));
+  out.numbers = int(all.size());
+  Problems problems(form, cases);
+  std::vector<char> seen(all.size(), false);
+  std::atomic<size_t> next{0};
+  on_threads(threads, [&] {
+    for (size_t n = next++; n < all.size(); n = next++) {
+      int64_t work = kWork;
+      for (const size_t c : nearest(form, cases, std::abs(all[n].number))) {
+        const auto problem = work > 0 ? problems.of(c) : nullptr;
+        if (problem && differ(form, all[n].form, cases[c], *problem, work)) seen[n] = true;
+        if (seen[n] || work <= 0) break;
+      }
+    }
+  });
+  for (size_t n = 0; n < all.size(); ++n)
+    if (!seen[n])
       out.changes.push_back(
-          fmt::format("{} for {} in {:.80}", other->number + 1, other->number, other->where));
-  }
+          fmt::format("{} for {} in {:.80}", all[n].number + 1, all[n].number, all[n].where));
 }
 
 // Kinds of statements that a program may lack: what declares, and what says who works, is missed by
@@ -137,7 +177,7 @@ bool leave_out(std::vector<tl::Stmt>& body, tl::Op op, int& others) {
 }
 
 void statements(const tl::Program& program, const spec::Capture& capture, std::vector<Case> cases,
-                Unseen& out) {
+                int threads, Unseen& out) {
   std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
     return scores_of(capture.form, a) > scores_of(capture.form, b);
   });
@@ -155,7 +195,7 @@ void statements(const tl::Program& program, const spec::Capture& capture, std::v
     Diagnostics unused;
     if (!tl::verify(less, unused)) return true;
     const std::vector<Trial> trials =
-        run_cases([&](const Case& c) { return run_trial(less, capture, c); }, cases, 2);
+        run_cases([&](const Case& c) { return run_trial(less, capture, c); }, cases, threads);
     return std::any_of(trials.begin(), trials.end(),
                        [](const Trial& t) { return !t.valid || t.failure; });
   };
@@ -170,10 +210,10 @@ void statements(const tl::Program& program, const spec::Capture& capture, std::v
 }  // namespace
 
 Unseen unseen(const tl::Program& program, const spec::Capture& capture,
-              const std::vector<Case>& cases, bool with_statements) {
+              const std::vector<Case>& cases, int threads, bool with_statements) {
   Unseen out;
-  numbers(capture.form, cases, out);
-  if (with_statements) statements(program, capture, cases, out);
+  numbers(capture.form, cases, threads, out);
+  if (with_statements) statements(program, capture, cases, threads, out);
   return out;
 }
 

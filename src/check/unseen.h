@@ -19,7 +19,7 @@ namespace kw::check {
 
 // Numbers in every check; statements where `statements`, for a program that holds.
 Unseen unseen(const tl::Program& program, const spec::Capture& capture,
-              const std::vector<Case>& cases, bool statements);
+              const std::vector<Case>& cases, int threads, bool statements);
 
 std::string print(const Unseen& unseen);
 

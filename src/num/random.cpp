@@ -30,7 +30,8 @@ double drawn(Dtype t, double x) {
   return round_to(t, t == Dtype::e4m3 ? std::clamp(x, -448.0, 448.0) : x);
 }
 
-Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape) {
+Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape,
+            const std::optional<Slices>& only) {
   Tensor out(dtype, std::move(shape));
   const Random random(seed, how.stream);
   const bool real = is_float(dtype);
@@ -41,6 +42,14 @@ Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> sh
       out.values[n] = drawn(dtype, real ? static_cast<float>(value) : value);
     }
   };
+  if (only) {
+    int64_t inner = 1;
+    for (size_t d = only->dim + 1; d < out.shape.size(); ++d) inner *= out.shape[d];
+    const int64_t extent = out.shape[only->dim], all = out.count();
+    for (int64_t first = 0; first < all; first += extent * inner)
+      for (const int64_t at : only->at) fill(first + at * inner, first + (at + 1) * inner);
+    return out;
+  }
   constexpr int64_t kPerThread = 1 << 20;  // fewer are drawn before a thread has begun
   const int64_t most = std::max(1u, std::thread::hardware_concurrency());
   const int64_t threads = std::clamp<int64_t>(out.count() / kPerThread, 1, most);

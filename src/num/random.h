@@ -64,6 +64,14 @@ struct Draw {
 // that.
 double drawn(Dtype t, double x);
 
-Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape);
+// Places along one dimension: of all others nobody will look at the elements, which stay 0.
+struct Slices {
+  size_t dim = 0;
+  std::vector<int64_t> at;
+};
+
+// An element is the same whatever else is drawn.
+Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape,
+            const std::optional<Slices>& only = std::nullopt);
 
 }  // namespace kw

@@ -35,6 +35,10 @@ struct Limit {
 };
 
 std::string print(const Limit& limit);  // as TL says it
+// Whether a launch with so many heads keeps to it; as one about other sizes, always.
+bool admits(const Limit& limit, int64_t query_heads, int64_t key_heads);
+// Whether a launch with so many heads keeps to it; as one about other sizes, always.
+bool admits(const Limit& limit, int64_t query_heads, int64_t key_heads);
 
 // A loop of the kernel over blocks, and the most turns that it makes in any launch; -1: nothing
 // bounds them.

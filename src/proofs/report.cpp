@@ -1,6 +1,8 @@
 // What a report of obligations says, in words.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "proofs/proofs.h"
 
 namespace kw::proofs {
@@ -22,6 +24,30 @@ const Obligation* Report::first(Answer answer) const {
 }
 
 std::string print(const Limit& l) { return tl::print(l.holds); }
+
+namespace {
+
+// Of numbers, heads and their products.
+std::optional<int64_t> value_of(const tl::ExprPtr& e, int64_t query_heads, int64_t key_heads) {
+  if (e->kind == tl::ExprKind::integer) return std::stoll(e->text);
+  if (e->is_name("H")) return query_heads;
+  if (e->is_name("G")) return key_heads;
+  if (e->kind != tl::ExprKind::binary || e->text != "*") return std::nullopt;
+  const auto a = value_of(e->args[0], query_heads, key_heads),
+             b = value_of(e->args[1], query_heads, key_heads);
+  return a && b ? std::optional(*a * *b) : std::nullopt;
+}
+
+}  // namespace
+
+bool admits(const Limit& limit, int64_t query_heads, int64_t key_heads) {
+  const tl::Expr& e = *limit.holds;
+  if (e.kind != tl::ExprKind::binary) return true;
+  const auto a = value_of(e.args[0], query_heads, key_heads),
+             b = value_of(e.args[1], query_heads, key_heads);
+  if (!a || !b) return true;
+  return e.text == "==" ? *a == *b : e.text == "<=" ? *a <= *b : true;
+}
 
 std::string print(const Report& r) {
   if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);

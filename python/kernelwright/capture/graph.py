@@ -234,6 +234,11 @@ def _examples(spec, traced):
     return out
 
 
+def _beyond_32_bits(value):
+    bounds = torch.iinfo(torch.int32)
+    return next((n for n in (int(value.min()), int(value.max())) if not bounds.min <= n <= bounds.max), None)
+
+
 def _arguments(spec, traced, sizes):
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
     keys = iter(traced.program.graph_signature.user_inputs)
@@ -248,6 +253,10 @@ def _arguments(spec, traced, sizes):
         if not scalar and value.dtype not in DTYPES:
             raise Problem("spec.dtype", f"argument {spec.names[n]} is {value.dtype}", spec.lines[n],
                           spec.columns[n])
+        if value.dtype == torch.int64 and value.numel() and (far := _beyond_32_bits(value)) is not None:
+            raise Problem("spec.integers", f"argument {spec.names[n]} holds {far} among the example's inputs, and a "
+                          "kernel takes 32 bits of an int64", spec.lines[n], spec.columns[n],
+                          "number what is compared from 0 on, as torch.unique(ids, return_inverse=True)[1] does")
         out.append({
             "name": spec.names[n],
             "node": key,

@@ -27,9 +27,12 @@ struct Entry {
 Entry find_other(spec::Evaluator& evaluator, bool wanted, int64_t b, int64_t h, RowTile rows,
                  int64_t first, int64_t last) {
   const int64_t end = std::min(rows.first + rows.second, evaluator.queries());
-  for (int64_t i = rows.first; i < end; ++i)
+  std::vector<double> kept(std::max<int64_t>(std::min(last, evaluator.keys()) - first, 0));
+  for (int64_t i = rows.first; i < end; ++i) {
+    evaluator.keep(0, b, h, i, first, int64_t(kept.size()), kept.data());
     for (int64_t j = first; j < last; ++j)
-      if ((j < evaluator.keys() && evaluator.keep(0, b, h, i, j)) != wanted) return {i, j};
+      if ((j < evaluator.keys() && kept[j - first] != 0) != wanted) return {i, j};
+  }
   return {};
 }
 

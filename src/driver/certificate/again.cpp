@@ -122,11 +122,15 @@ std::optional<transfer::Result> transferred_again(const Proposal& p,
   const tl::Program& written = before_edits ? *before_edits : p.kernel;
   transfer::Target target{p.target, {}, 0};
   target.deterministic = tl::takes_turns(written);
+  // A row of one's own is in no folder: what it set is told by the program, but for constants that
+  // a rule took out of it.
   const auto constants = constants_set(p.expert, written);
-  if (!constants.empty()) target.tiles = {row_of(constants, form, p.target, p.expert)};
+  std::vector<transfer::Tiles> own;
+  if (!constants.empty()) own = {row_of(constants, form, p.target, p.expert)};
   std::optional<transfer::Result> again;
   const auto who = model_of(p.proposer);
   if (who) {
+    target.tiles = own;
     again = transfer::begin(p.expert, form, target, diagnostics);
     if (!again) return std::nullopt;
     const tl::Program begun = std::move(again->program);
@@ -138,12 +142,22 @@ std::optional<transfer::Result> transferred_again(const Proposal& p,
     }
     propose::describe_change(*again, p.expert, *who);
   } else {
-    // Where the compiler lacked registers, it is what the rules write next.
-    do {
-      again = by_rules(p.expert, form, target, p.plain, diagnostics);
-      if (!again) return std::nullopt;
-      ++target.tried;
-    } while (again->roomier && !tl::equal(again->program, written));
+    Diagnostics refusals;
+    for (const auto& tiles : {p.shipped, own}) {
+      target.tiles = tiles;
+      target.tried = 0;
+      refusals = {};
+      // Where the compiler lacked registers, it is what the rules write next.
+      do {
+        again = by_rules(p.expert, form, target, p.plain, refusals);
+        ++target.tried;
+      } while (again && again->roomier && !tl::equal(again->program, written));
+      if (again && tl::equal(again->program, written)) break;
+    }
+    if (!again) {
+      for (const Diagnostic& d : refusals.all()) diagnostics.add(d);
+      return std::nullopt;
+    }
     if (!tl::equal(again->program, written)) {
       differs = other_program(again->program, written);
       return std::nullopt;

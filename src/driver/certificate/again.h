@@ -13,6 +13,7 @@
 #include "driver/environment/home.h"
 #include "operator/capture/capture.h"
 #include "tl/program.h"
+#include "transfer/tile_database.h"
 #include "transfer/transfer.h"
 
 namespace kw::driver {
@@ -34,6 +35,7 @@ struct Proposal {
   const tl::Program& kernel;
   std::string proposer;
   std::string target;
+  std::vector<transfer::Tiles> shipped;  // the tile database's rows
 };
 // The transfer once more; its program is `kernel`. By the rules where they are the proposer, or
 // where a person edited what they wrote: `by_rules` is then the program before the edits. Where a

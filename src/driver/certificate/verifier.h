@@ -7,6 +7,7 @@
 #pragma once
 #include <future>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class FolderVerifier {
       : folder_(std::move(folder)), claims_(was), was_(nlohmann::json(was)), say_(say) {}
 
   virtual void all() = 0;
+  // Files, and folders of files, that are compared as a whole: "kw/".
+  virtual std::vector<std::string> compared_whole() const = 0;
 
   void add(const std::string& what, Standing standing, const std::string& detail = "",
            bool remark = false);
@@ -40,7 +43,7 @@ class FolderVerifier {
     add(what, differs.empty() ? Standing::holds : Standing::changed, differs);
   }
   void nothing_more(const std::string& why) { add("readings", Standing::not_rerun, why); }
-  std::string text_of(const std::string& file) const;  // as it was hashed
+  std::string text_of(const std::string& file) const;  // as it was hashed; it counts as read
 
   const std::filesystem::path folder_;
   const Claims& claims_;
@@ -52,6 +55,9 @@ class FolderVerifier {
 
  private:
   bool files();
+  void unread();
+
+  mutable std::set<std::string> read_;
 };
 
 // Of one kernel.
@@ -76,6 +82,7 @@ class Verifier : public FolderVerifier {
 
   // ---- the items, in their order
   void all() override;
+  std::vector<std::string> compared_whole() const override;
   void capture();
   bool read_program();
   bool read_expert();

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "driver/certificate/again.h"
 #include "driver/certificate/verifier.h"
+#include "driver/environment/proposer.h"
 #include "driver/make/report.h"
 #include "driver/training/training.h"
 #include "report/page.h"
@@ -51,8 +54,23 @@ std::vector<Item> FolderVerifier::run(bool quick) {
     nothing_more("only hashes were asked for; nothing that the certificate claims was done again");
   } else {
     all();
+    unread();
   }
   return std::move(items_);
+}
+
+// Where all holds, each file has been made again, or read to make another of it. What was not is
+// nobody's, though the certificate names it with its hash.
+void FolderVerifier::unread() {
+  for (const Item& item : items_)
+    if (item.standing != Standing::holds) return;
+  const std::vector<std::string> whole = compared_whole();
+  for (const auto& [name, text] : tree_.texts)
+    if (!read_.count(name) &&
+        std::none_of(whole.begin(), whole.end(),
+                     [&](const std::string& part) { return name.starts_with(part); }))
+      add("file " + name, Standing::changed,
+          "the certificate names it, and neither is it made of anything nor anything of it");
 }
 
 void FolderVerifier::add(const std::string& what, Standing standing, const std::string& detail,
@@ -72,6 +90,7 @@ void Verifier::failed_at(const std::string& what, const Diagnostics& d) {
 
 // As it was hashed.
 std::string FolderVerifier::text_of(const std::string& file) const {
+  read_.insert(file);
   const auto at = tree_.texts.find(file);
   return at == tree_.texts.end() ? std::string() : at->second;
 }
@@ -81,6 +100,10 @@ Json Verifier::was_checked(const std::string& id) const {
   for (const Json& one : was_["checked"])
     if (one["check"] == id) return one;
   return nullptr;
+}
+
+std::vector<std::string> Verifier::compared_whole() const {
+  return {"kw/", "prove/", "prove.json", std::string("from/") + kAttempts};
 }
 
 void Verifier::all() {

@@ -2,6 +2,7 @@
 
 #include "driver/certificate/again.h"
 #include "driver/certificate/verifier.h"
+#include "driver/environment/tiles.h"
 #include "driver/start/from_sketch.h"
 #include "driver/start/port.h"
 #include "lower/lower.h"
@@ -108,9 +109,12 @@ void Verifier::transfer() {
   }
   const std::string proposer = was_["transfer"]["proposer"];
   std::string differs = other_attempts(proposer, tree_.texts);
+  const auto shipped = find_tiles(tools_.home, "", d);
+  if (!shipped) return failed_at("transfer", d);
   if (differs.empty())
-    transferred_ = transferred_again({*lifted_expert_, plain_, *program_, proposer, was_["target"]},
-                                     by_rules, capture_->form, differs, d);
+    transferred_ =
+        transferred_again({*lifted_expert_, plain_, *program_, proposer, was_["target"], *shipped},
+                          by_rules, capture_->form, differs, d);
   if (!transferred_ && differs.empty()) return failed_at("transfer", d);
   if (transferred_) {
     differs = difference(was_["transfer"], Json(transfer_facts(*transferred_, by_hand())));

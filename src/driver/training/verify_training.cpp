@@ -39,6 +39,10 @@ class TrainingVerifier : public FolderVerifier {
     for (size_t n = 0; n < kHalves.size(); ++n) verify_half(kHalves[n], claims[n]);
   }
 
+  std::vector<std::string> compared_whole() const override {
+    return {std::string(kHalves[0]) + "/", std::string(kHalves[1]) + "/"};
+  }
+
   std::optional<Half> half_of(const std::string& half, Diagnostics& d) const {
     const std::string file = half + "/certificate.json";
     const auto claims =

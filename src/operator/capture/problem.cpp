@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "operator/evaluate/program.h"
 #include "operator/family.h"
@@ -88,6 +89,36 @@ void grow_to_what_is_read(const Form& given, Problem& problem) {
   });
 }
 
+// Of operands that nothing else reads, where these heads are.
+std::map<std::string, Slices> slices_of(const Form& given, const std::vector<int64_t>& heads) {
+  Form form = given;
+  std::map<std::string, Slices> out;
+  std::set<std::string> whole;
+  const Family& family = Family::of(form);
+  family.each_operand(form, [&](Operand& o) {
+    for (size_t d = 0; d < o.indices.size(); ++d) {
+      const ExprPtr& e = o.indices[d];
+      if (!mentions(e, Kind::index, "h")) continue;
+      const bool shared = e->kind == Kind::binary && e->name == "//";
+      const auto [slices, is_new] = out.emplace(o.argument, Slices{d, {}});
+      if ((!shared && e->kind != Kind::index) || slices->second.dim != d) whole.insert(o.argument);
+      for (const int64_t h : heads)
+        slices->second.at.push_back(shared ? h / e->args[1]->integer : h);
+      return;
+    }
+    whole.insert(o.argument);
+  });
+  family.each_expression(form, [&](ExprPtr& e, const Extents&) {
+    for_each_read(e, [&](const Expr& read) { whole.insert(read.name); });
+  });
+  for (const std::string& name : whole) out.erase(name);
+  for (auto& [name, slices] : out) {
+    std::sort(slices.at.begin(), slices.at.end());
+    slices.at.erase(std::unique(slices.at.begin(), slices.at.end()), slices.at.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) {
@@ -97,8 +128,11 @@ int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) 
 }
 
 std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
-                                    const Draws& draws, Diagnostics& diagnostics) {
+                                    const Draws& draws, Diagnostics& diagnostics,
+                                    const std::vector<int64_t>* heads) {
   Problem out;
+  const std::map<std::string, Slices> slices =
+      heads ? slices_of(form, *heads) : std::map<std::string, Slices>();
   out.sizes = std::move(sizes);
   for (const Argument& a : form.arguments)
     if (const auto how = draws.arguments.find(a.name); !a.is_tensor && how != draws.arguments.end())
@@ -120,7 +154,10 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
                         fmt::format("size {} of argument {} has no value", d.name, a.name));
       return std::nullopt;
     }
-    if (a.is_tensor) out.tensors[a.name] = draw(how->second, draws.seed, a.dtype, shape);
+    const auto only = slices.find(a.name);
+    if (a.is_tensor)
+      out.tensors[a.name] = draw(how->second, draws.seed, a.dtype, shape,
+                                 only == slices.end() ? std::nullopt : std::optional(only->second));
   }
   Family::of(form).complete(form, out);
   return out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
@@ -56,6 +57,9 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
   }
   if (form.epilogue) epilogue_ = std::make_unique<Program>(form.epilogue, problem);
   weights_.resize(std::max<int64_t>(N_, 0));
+  kept_.resize(weights_.size());
+  positions_.resize(weights_.size());
+  std::iota(positions_.begin(), positions_.end(), 0.0);
 }
 
 Evaluator::~Evaluator() = default;
@@ -143,7 +147,7 @@ void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
   if (!terms_[term].mapped()) return;
   deviations_.assign(N_, 0);
   for (int64_t j = 0; j < N_; ++j) {
-    if (!keep(term, b, h, i, j)) continue;
+    if (kept_[j] == 0) continue;
     Program::Inputs exact = Program::at(b, h, i, j);
     fill_products(term, b, h, i, j, &exact[Program::score]);
     const double score = terms_[term].score->run(exact);
@@ -182,14 +186,43 @@ bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   return !t.keep || t.keep->run(Program::at(b, h, i, j)) != 0;
 }
 
+void Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t first, int64_t count,
+                     double* out) {
+  TermState& t = terms_[term];
+  Program::Line line;
+  line.of[Program::j] = positions_.data() + first;
+  line.count = count;
+  if (t.keep)
+    t.keep->run(Program::at(b, h, i, first), line, out);
+  else
+    std::fill_n(out, count, 1.0);
+}
+
+void Evaluator::fill_scores(int term, int64_t b, int64_t h, int64_t i, double dropped) {
+  TermState& t = terms_[term];
+  keep(term, b, h, i, 0, N_, kept_.data());
+  Program::Line line;
+  line.of[Program::j] = positions_.data();
+  line.count = N_;
+  products_.resize(std::max(products_.size(), t.products.size()));
+  for (size_t n = 0; n < t.products.size(); ++n) {
+    products_[n].assign(N_, 0);
+    for (int64_t j = 0; j < N_; ++j)
+      if (kept_[j] != 0) products_[n][j] = product(term, b, h, i, j, n);
+    line.of[Program::score + n] = products_[n].data();
+  }
+  t.score->run(Program::at(b, h, i, 0), line, weights_.data());
+  for (int64_t j = 0; j < N_; ++j)
+    if (kept_[j] == 0) weights_[j] = dropped;
+}
+
 // exp(score - the row's maximum), and of the sink likewise.
 Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
   double highest = -HUGE_VAL;
-  for (int64_t j = 0; j < N_; ++j) {
-    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
-    // Written so that a NaN becomes the maximum, and with it the row.
+  fill_scores(t, b, h, i, -HUGE_VAL);
+  // Written so that a NaN becomes the maximum, and with it the row.
+  for (int64_t j = 0; j < N_; ++j)
     if (!(weights_[j] <= highest)) highest = weights_[j];
-  }
   const bool none_kept = highest == -HUGE_VAL;
   const double sink = terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
   if (!(sink <= highest)) highest = sink;
@@ -210,10 +243,8 @@ Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i)
 // The scores themselves.
 Evaluator::Total Evaluator::plain_weights(int t, int64_t b, int64_t h, int64_t i) {
   Total total;
-  for (int64_t j = 0; j < N_; ++j) {
-    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : 0;
-    total.sum += weights_[j];
-  }
+  fill_scores(t, b, h, i, 0);
+  for (int64_t j = 0; j < N_; ++j) total.sum += weights_[j];
   if (terms_[t].normaliser == Normaliser::none)
     total.sum = 1;
   else if (total.sum > 0)

@@ -32,9 +32,11 @@ struct Draws {
 };
 
 // Arguments from a seed; sizes that an argument alone has grow to what is read of it (problem.cpp).
-// Null when a size or a draw is missing.
+// Null when a size or a draw is missing. With `heads`, operands are 0 in all but these query heads
+// and those of their keys: for who looks at no others.
 std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
-                                    const Draws& draws, Diagnostics& diagnostics);
+                                    const Draws& draws, Diagnostics& diagnostics,
+                                    const std::vector<int64_t>* heads = nullptr);
 
 // The value of a size; -1 for a symbol that `sizes` lacks.
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
@@ -64,6 +66,8 @@ class Evaluator {
   // The scaled score, with everything but the mask; and whether it counts.
   double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  // The same of `count` keys from `first` on: 0 where one is dropped.
+  void keep(int term, int64_t b, int64_t h, int64_t i, int64_t first, int64_t count, double* out);
   // What the score is computed from, q . k, of its products the `number`-th; and its deviation
   // where the rows of q or k are changed first, and so rounded to the operands' type once more. 0
   // where they are not.
@@ -110,6 +114,8 @@ class Evaluator {
     bool finite_mask = false;
   };
   void fill_products(int term, int64_t b, int64_t h, int64_t i, int64_t j, double* out);
+  // Of a row, into weights_: each kept key's score, and `dropped` for the others.
+  void fill_scores(int term, int64_t b, int64_t h, int64_t i, double dropped);
   // Of a row's weights_: what they are divided by, and the log of the sum of exponentials.
   struct Total {
     double sum = 0, lse = -HUGE_VAL;
@@ -123,8 +129,11 @@ class Evaluator {
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
   std::vector<double> before_epilogue_;
-  std::vector<double> weights_;     // of one row
-  std::vector<double> deviations_;  // of its scores; empty where no row is changed
+  std::vector<double> positions_;              // 0, 1, ... N - 1
+  std::vector<double> kept_;                   // of one row
+  std::vector<std::vector<double>> products_;  // of one row, a line for each product
+  std::vector<double> weights_;                // of one row
+  std::vector<double> deviations_;             // of its scores; empty where no row is changed
   double weights_sum_ = 0, lse_ = 0, lse_deviation_ = 0, output_deviation_ = 0;
   void note_deviations(int term, int64_t b, int64_t h, int64_t i);
   double deviation_of_output(int term, int64_t b, int64_t h, double total, const double* output);

@@ -1,5 +1,6 @@
 #include "operator/evaluate/program.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -11,6 +12,8 @@ namespace {
 
 static_assert(Program::score + kMostProducts == Program::output &&
               Program::totals + kMostSums == Program::kSlots);
+
+constexpr int64_t kPiece = 128;  // elements of a line at once
 
 int slot_of(const std::string& index) {
   constexpr std::string_view kSlotNames = "bhijd";
@@ -93,28 +96,78 @@ Program::Inputs Program::at(int64_t b, int64_t h, int64_t i, int64_t j) {
   return in;
 }
 
+void Program::step(size_t n, const Inputs& inputs) {
+  const Step& s = steps_[n];
+  switch (s.what) {
+    case Step::Do::constant:
+      values_[n] = s.value;
+      break;
+    case Step::Do::input:
+      values_[n] = inputs[s.a];
+      break;
+    case Step::Do::read:
+      values_[n] = read(s);
+      break;
+    case Step::Do::choose:
+      values_[n] = values_[s.a] != 0 ? values_[s.b] : values_[s.c];
+      break;
+    case Step::Do::apply:
+      values_[n] = apply(s.op, values_[s.a], values_[s.b]);
+      break;
+  }
+}
+
 double Program::run(const Inputs& inputs) {
+  for (size_t n = 0; n < steps_.size(); ++n) step(n, inputs);
+  return values_.back();
+}
+
+void Program::read(const Step& step, int64_t count, double* out) const {
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t offset = 0;
+    bool inside = true;
+    for (size_t n = 0; n < step.indices.size(); ++n) {
+      const double index = lines_[step.indices[n] * kPiece + k];
+      const int64_t extent = step.tensor->shape[n];
+      inside &= index >= 0 && index < static_cast<double>(extent);
+      offset = offset * extent + (inside ? static_cast<int64_t>(index) : 0);
+    }
+    out[k] = inside ? step.tensor->values[offset] : std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+// Piece by piece, which stay in the first cache. What is the same all along is computed once.
+void Program::run(const Inputs& inputs, const Line& line, double* out) {
+  lines_.resize(steps_.size() * kPiece);
+  std::vector<bool> varies(steps_.size());
   for (size_t n = 0; n < steps_.size(); ++n) {
     const Step& s = steps_[n];
-    switch (s.what) {
-      case Step::Do::constant:
-        values_[n] = s.value;
-        break;
-      case Step::Do::input:
-        values_[n] = inputs[s.a];
-        break;
-      case Step::Do::read:
-        values_[n] = read(s);
-        break;
-      case Step::Do::choose:
-        values_[n] = values_[s.a] != 0 ? values_[s.b] : values_[s.c];
-        break;
-      case Step::Do::apply:
-        values_[n] = apply(s.op, values_[s.a], values_[s.b]);
-        break;
-    }
+    const auto any = [&](std::initializer_list<int> from) {
+      return std::any_of(from.begin(), from.end(), [&](int k) { return k >= 0 && varies[k]; });
+    };
+    varies[n] = s.what == Step::Do::input  ? line.of[s.a] != nullptr
+                : s.what == Step::Do::read ? std::any_of(s.indices.begin(), s.indices.end(),
+                                                         [&](int k) { return varies[k]; })
+                                           : any({s.a, s.b, s.c});
+    if (varies[n]) continue;
+    step(n, inputs);
+    std::fill_n(&lines_[n * kPiece], std::min(kPiece, line.count), values_[n]);
   }
-  return values_.back();
+  for (int64_t first = 0; first < line.count; first += kPiece) {
+    const int64_t count = std::min(kPiece, line.count - first);
+    for (size_t n = 0; n < steps_.size(); ++n) {
+      const Step& s = steps_[n];
+      if (!varies[n]) continue;
+      const auto of = [&](int k) { return &lines_[k * kPiece]; };
+      double* const to = of(int(n));
+      if (s.what == Step::Do::input) std::copy_n(line.of[s.a] + first, count, to);
+      if (s.what == Step::Do::read) read(s, count, to);
+      if (s.what == Step::Do::choose)
+        for (int64_t k = 0; k < count; ++k) to[k] = of(s.a)[k] != 0 ? of(s.b)[k] : of(s.c)[k];
+      if (s.what == Step::Do::apply) apply(s.op, of(s.a), of(s.b), count, to);
+    }
+    std::copy_n(&lines_[(steps_.size() - 1) * kPiece], count, out + first);
+  }
 }
 
 }  // namespace kw::spec

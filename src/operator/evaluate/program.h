@@ -20,11 +20,19 @@ class Program {
   using Inputs = std::array<double, kSlots>;
   static Inputs at(int64_t b, int64_t h, int64_t i, int64_t j);  // the other inputs are 0
 
+  // What is not the same for some elements: of each such input as many numbers.
+  struct Line {
+    std::array<const double*, kSlots> of{};  // null: the same for all, as in the inputs
+    int64_t count = 0;
+  };
+
   // Every read must be of a tensor, and every name be known, in the problem.
   Program(const ExprPtr& e, const Problem& problem);
 
   // Both sides of and/or/where are computed; a read out of range gives NaN.
   double run(const Inputs& inputs);
+  // The same for the elements of a line, into `out`.
+  void run(const Inputs& inputs, const Line& line, double* out);
 
  private:
   struct Step {
@@ -37,9 +45,12 @@ class Program {
   };
   int compile(const ExprPtr& e, const Problem& problem);
   double read(const Step& step) const;
+  void read(const Step& step, int64_t count, double* out) const;
+  void step(size_t n, const Inputs& inputs);
 
   std::vector<Step> steps_;
   std::vector<double> values_;
+  std::vector<double> lines_;  // of each step, for a piece of a line
 };
 
 }  // namespace kw::spec

@@ -1,5 +1,7 @@
 #include "operator/evaluate/row_map.h"
 
+#include <numeric>
+
 #include "operator/evaluate/exact_program.h"
 
 namespace kw::spec {
@@ -10,6 +12,8 @@ MappedRows::MappedRows(const RowMap& map, const Problem& problem, Program::Slot 
                        int64_t columns)
     : element_(map.element, problem), row_(row), rows_(rows), columns_(columns) {
   for (const ExprPtr& sum : map.sums) sums_.emplace_back(sum, problem);
+  all_columns_.resize(columns);
+  std::iota(all_columns_.begin(), all_columns_.end(), 0.0);
 }
 
 const double* MappedRows::at(int64_t b, int64_t h) {
@@ -26,18 +30,16 @@ void MappedRows::compute(int64_t b, int64_t h, std::vector<double>& out) {
 void MappedRows::row(int64_t b, int64_t h, int64_t r, double* out) {
   Program::Inputs in = Program::at(b, h, 0, 0);
   in[row_] = double(r);
+  Program::Line line;
+  line.of[Program::d] = all_columns_.data();
+  line.count = columns_;
   for (size_t s = 0; s < sums_.size(); ++s) {
+    sums_[s].run(in, line, out);
     double total = 0;
-    for (int64_t d = 0; d < columns_; ++d) {
-      in[Program::d] = double(d);
-      total += sums_[s].run(in);
-    }
+    for (int64_t d = 0; d < columns_; ++d) total += out[d];
     in[Program::totals + s] = total;
   }
-  for (int64_t d = 0; d < columns_; ++d) {
-    in[Program::d] = double(d);
-    out[d] = element_.run(in);
-  }
+  element_.run(in, line, out);
 }
 
 std::vector<exact::Element> exact_mapped_rows(const RowMap& map, const Problem& named,

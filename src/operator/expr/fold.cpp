@@ -89,7 +89,9 @@ Op op_of(Kind kind, const std::string& name) {
   return Op::invalid;
 }
 
-double apply(Op op, double a, double b) {
+namespace {
+
+[[gnu::always_inline]] inline double apply_one(Op op, double a, double b) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   switch (op) {
     case Op::add:
@@ -175,6 +177,44 @@ double apply(Op op, double a, double b) {
       return kNan;
   }
   return kNan;
+}
+
+}  // namespace
+
+double apply(Op op, double a, double b) { return apply_one(op, a, b); }
+
+// With the operator known, a compiler makes a loop of it: masks are evaluated for millions of
+// elements.
+void apply(Op op, const double* a, const double* b, int64_t count, double* out) {
+  const auto each = [&](const auto& of) {
+    for (int64_t n = 0; n < count; ++n) out[n] = of(a[n], b[n]);
+  };
+  switch (op) {
+#define EACH(OP) \
+  case Op::OP:   \
+    return each([](double x, double y) { return apply_one(Op::OP, x, y); });
+    EACH(add)
+    EACH(subtract)
+    EACH(multiply)
+    EACH(divide)
+    EACH(floor_divide)
+    EACH(modulo)
+    EACH(minimum)
+    EACH(maximum)
+    EACH(equal)
+    EACH(not_equal)
+    EACH(less)
+    EACH(less_equal)
+    EACH(logical_and)
+    EACH(logical_or)
+    EACH(logical_not)
+    EACH(negate)
+    EACH(abs)
+    EACH(to_float)
+#undef EACH
+    default:
+      each([op](double x, double y) { return apply_one(op, x, y); });
+  }
 }
 
 double fold_unary(const std::string& op, double a) { return apply(op_of(Kind::unary, op), a, 0); }

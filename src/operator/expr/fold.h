@@ -1,6 +1,7 @@
 // What operators do to numbers: shared by constant folding and by evaluation, so that they cannot
 // disagree.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -55,6 +56,8 @@ enum class Op {
 
 Op op_of(Kind kind, const std::string& name);  // invalid when there is no such operator
 double apply(Op op, double a, double b);
+// The same of `count` elements, one after the other.
+void apply(Op op, const double* a, const double* b, int64_t count, double* out);
 
 bool is_bit_operator(const std::string& op);  // & | ^ << >>
 // What one of these simplifies to, and what a comparison of one bit with a number does; null where

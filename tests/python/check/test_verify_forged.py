@@ -276,6 +276,18 @@ def test_what_nobody_changed_still_holds_beside_it(many):
     assert many["tools"]["remark"] and '/kernelwright: was "9.9.9"' in many["tools"]["detail"]
 
 
+def more_files(folder):
+    (folder / "from/NOTES").write_text("proved for every size")
+    (folder / "more.cubin").write_bytes((folder / "kernel.cubin").read_bytes())
+
+
+def test_a_file_that_no_command_makes_is_found_though_the_certificate_names_it(forge):
+    verdict, code, items = forge(more_files)
+    assert (verdict, code) == ("refuted", 1)
+    found = {what: i["detail"] for what, i in items.items() if i["standing"] == "changed"}
+    assert set(found) == {"file from/NOTES", "file more.cubin"} and "neither is it made" in found["file more.cubin"], found
+
+
 def other_kernel(folder):
     """Another program, written into the expert's text as make would have: it drops the diagonal."""
     edit(folder / "kernel.tl", "min(N, i + 1)", "min(N, i)")

@@ -1,6 +1,7 @@
 // The gradients in fp64, a row of queries at a time.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "num/compare.h"
@@ -214,19 +215,20 @@ class Rows : public Truth {
     double squares = 0, most = 0;
     const double of_q = square(q, D_), of_d_o = square(d_o, Dv_);
     of_row_.assign(N_, {});
+    line_of_products(b, h, i);
+    along(slope_, b, h, i, slopes_);
+    along(magnitude_, b, h, i, magnitudes_);
     for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
       const double p = forward_.weights()[j] / forward_.weights_sum();
-      if (softmax ? p == 0 : !forward_.keep(0, b, h, i, j)) continue;
-      Program::Inputs in = Program::at(b, h, i, j);
-      in[Program::score] = forward_.product(0, b, h, i, j);
-      const double slope = slope_.run(in), *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
+      if (counts_[j] == 0) continue;
+      const double slope = slopes_[j], *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
       // What a score's gradient is of a weight's: without a sum, 1.
       const double by = softmax ? p : 1 / forward_.weights_sum();
       const double floats = kOff * by * std::sqrt(of_d_o) * norm(v, Dv_);
-      of_row_[j] = {p, dp, by * (dp - delta), floats, in[Program::score]};
+      of_row_[j] = {p, dp, by * (dp - delta), floats, products_[j]};
       const double ds = of_row_[j].dz * slope,
-                   off = floats * std::fabs(slope) +
-                         kOff * std::fabs(of_row_[j].dz) * magnitude_.run(in);
+                   off =
+                       floats * std::fabs(slope) + kOff * std::fabs(of_row_[j].dz) * magnitudes_[j];
       const double of_k = square(&k_[j * D_], D_), terms = of_rows(i, j, slope);
       held_[0].noise += off * std::sqrt(of_k);
       held_[1].noises[j] += off * std::sqrt(of_q);
@@ -328,6 +330,27 @@ class Rows : public Truth {
     return square;
   }
 
+  // Of the row that the forward pass has just made: which keys count, and their products.
+  void line_of_products(int64_t b, int64_t h, int64_t i) {
+    for (std::vector<double>* v :
+         {&positions_, &counts_, &products_, &slopes_, &magnitudes_, &elements_})
+      v->resize(N_);
+    std::iota(positions_.begin(), positions_.end(), 0.0);
+    if (!has_softmax(form_)) forward_.keep(0, b, h, i, 0, N_, counts_.data());
+    for (int64_t j = 0; j < N_; ++j) {
+      if (has_softmax(form_)) counts_[j] = forward_.weights()[j] != 0;
+      products_[j] = counts_[j] != 0 ? forward_.product(0, b, h, i, j) : 0;
+    }
+  }
+
+  void along(Program& program, int64_t b, int64_t h, int64_t i, std::vector<double>& out) {
+    Program::Line line;
+    line.of[Program::j] = positions_.data();
+    line.of[Program::score] = products_.data();
+    line.count = N_;
+    program.run(Program::at(b, h, i, 0), line, out.data());
+  }
+
   static ExprPtr by_output(const ExprPtr& e) {
     ExprPtr operation;
     return derivative(e, leaf(Kind::output, Type::real, "o"), operation).value_or(real(0));
@@ -379,19 +402,20 @@ class Rows : public Truth {
     const bool rounds = form_.gradients->of_epilogue != nullptr;
     const int64_t first = l.first(i, N_), count = l.of_row(N_);
     std::vector<double> shared(count, 0), rows(rounds ? count * Dv_ : 0, 0);
+    along(l.slope, b, h, i, slopes_);
+    along(l.by_product, b, h, i, magnitudes_);
+    along(l.element, b, h, i, elements_);
     for (int64_t j = 0; j < N_; ++j) {
       const OfScore& s = of_row_[j];
       if (s.p == 0) continue;
-      Program::Inputs in = Program::at(b, h, i, j);
-      in[Program::score] = s.product;
-      const double slope = l.slope.run(in), x = s.dz * slope,
+      const double slope = slopes_[j], x = s.dz * slope,
                    by = slope * (has_softmax(form_) ? s.p : 1 / total);
-      const int64_t at = l.what.element ? int64_t(l.element.run(in)) : count > 1 ? j : 0;
+      const int64_t at = l.what.element ? int64_t(elements_[j]) : count > 1 ? j : 0;
       if (at < 0 || at >= count) continue;
       // Of pairs, it is rounded to the operands' type, of which fp16 has no small numbers.
       const double rounded = l.pairs ? slope * std::sqrt(rounded_square(s.dz)) : x;
       adds(first + at, x, ulp * rounded, s.floats * std::fabs(slope));
-      if (const double of_product = s.dz * l.by_product.run(in); of_product != 0)
+      if (const double of_product = s.dz * magnitudes_[j]; of_product != 0)
         adds(first + at, 0, ulp * of_product * of_rounded_product(i, j),
              kOff * std::fabs(of_product) * norm(&q_[i * D_], D_) * norm(&k_[j * D_], D_));
       shared[at] += by;
@@ -445,6 +469,7 @@ class Rows : public Truth {
   const Problem& problem_;
   Evaluator forward_;
   Program slope_, magnitude_, sink_, of_epilogue_;
+  std::vector<double> positions_, counts_, products_, slopes_, magnitudes_, elements_;  // of a row
   const int64_t M_, N_, D_, Dv_;
   int64_t b_ = -1, h_ = -1;                      // of which head these are
   std::vector<double> q_, k_, v_, d_o_;          // [rows, columns]
