@@ -185,9 +185,10 @@ std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Ti
 std::optional<Tile> rows_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t, int rows) {
   const int64_t from = integer_of(context(m, agent, s), s.row());
   if (from < 0 || from % rows != 0 || from + rows > t.rows) {
-    m.faults.raise("exec.bounds", &s,
-                   fmt::format("{} multiplies {} rows from {} on, of {}, which are shared out by {}",
-                               cite(s), rows, from, t.rows, rows));
+    m.faults.raise(
+        "exec.bounds", &s,
+        fmt::format("{} multiplies {} rows from {} on, of {}, which are shared out by {}", cite(s),
+                    rows, from, t.rows, rows));
     return std::nullopt;
   }
   Tile part(t.role, t.dtype, rows, t.columns, m.algebra);

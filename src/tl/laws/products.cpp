@@ -123,9 +123,8 @@ void law_wgmma_add_rows(Check& c) {
   widths_exist(c, e);
   const std::optional<int64_t> rows = c.extent(&e.a, 0);
   if (rows && *rows % 64 != 0)
-    c.broken(
-         "C1", c.stmt.a()->span,
-         fmt::format("`{}` has {} rows, which are not shared out by 64", e.a.name, *rows))
+    c.broken("C1", c.stmt.a()->span,
+             fmt::format("`{}` has {} rows, which are not shared out by 64", e.a.name, *rows))
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
 }
 
