@@ -145,6 +145,7 @@ Next Pen::record(const Stmt& s) {
     case Op::wgmma_add_transposed:
     case Op::wgmma_add_transposed_a:
     case Op::wgmma_add_columns:
+    case Op::wgmma_add_rows:
     case Op::mma:
     case Op::mma_add:
     case Op::mma_add_transposed:

@@ -64,6 +64,8 @@ inline std::string text_of(const std::string& name) {
   if (name == "full") return read_source(tests + "/corpus/sm90_attention_fwd.tl")->text;
   if (name == "full_bwd") return read_source(tests + "/corpus/sm90_attention_bwd.tl")->text;
   if (name == "full_mla_bwd") return read_source(tests + "/corpus/sm90_attention_bwd_mla.tl")->text;
+  if (name == "full_narrow_bwd")
+    return read_source(tests + "/corpus/sm90_attention_bwd_narrow.tl")->text;
   if (name == "full_sm80_bwd") return read_source(tests + "/corpus/sm80_attention_bwd.tl")->text;
   if (name == "full_wide_bwd")
     return read_source(tests + "/corpus/sm90_attention_bwd_wide.tl")->text;

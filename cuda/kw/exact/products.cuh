@@ -31,6 +31,13 @@ template <class T, int R, int K> struct LeftTile {
     return element(tile, Accumulator<real, 64, K>::thread_row() + r / 2 * 64 + r % 2 * 8, k);
   }
 };
+template <class T, int R, int K> struct LeftRows {  // 64 rows of a tile
+  const SharedTile<T, R, K>& tile;
+  int row;
+  KW_DEVICE real operator()(int r, int k) const {
+    return element(tile, row + Accumulator<real, 64, K>::thread_row() + r * 8, k);
+  }
+};
 template <class T, int K> struct LeftTransposed {  // 64 columns of a tile of K rows
   const SharedTile<T, K, 64>& tile;
   KW_DEVICE real operator()(int r, int k) const {
@@ -119,6 +126,11 @@ template <class T, int N, int K>
 KW_DEVICE void wgmma_add_transposed_a(Accumulator<real, 64, N>& acc, Transposed<SharedTile<T, K, 64>> a,
                                       const SharedTile<T, K, N>& b) {
   detail::multiply<K>(acc, true, detail::LeftTransposed<T, K>{a.tile}, detail::Right<SharedTile<T, K, N>>{b});
+}
+template <class T, int N, int R, int K>
+KW_DEVICE void wgmma_add_rows(Accumulator<real, 64, N>& acc, const SharedTile<T, R, K>& a, int row,
+                              const SharedTile<T, K, N>& b) {
+  detail::multiply<K>(acc, true, detail::LeftRows<T, R, K>{a, row}, detail::Right<SharedTile<T, K, N>>{b});
 }
 template <int kPending> KW_DEVICE void wgmma_wait_group() {}
 template <class T, int N, int K, int C>

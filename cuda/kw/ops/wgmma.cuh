@@ -138,6 +138,22 @@ KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K
                                      from + (k * 16 * Right::pitch >> 4), 1);
   ptx::wgmma_commit();
 }
+// acc += a[row ... row + 63] @ b, both in shared memory, a [R, K], b [K, N], N contiguous; `row` is a multiple
+// of 64. Warpgroups share out the rows of a tile that one of them would multiply as several.
+template <class T, int N, int R, int K>
+KW_DEVICE void wgmma_add_rows(Accumulator<real, 64, N>& acc, const SharedTile<T, R, K>& a, int row,
+                              const SharedTile<T, K, N>& b) {
+  using Left = SharedTile<T, R, K>;
+  const u64 left = detail::descriptor(a, 16) + u32(row * Left::pitch >> 4),
+            from = detail::descriptor(b, SharedTile<T, K, N>::panel_bytes);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template ss<1>(acc.x, left + detail::columns_16<Left>(k),
+                                     from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
+  ptx::wgmma_commit();
+}
 // acc += a @ b.T, a [64, K] and b [N, K] in shared memory, K contiguous in both.
 template <class T, int N, int K>
 KW_DEVICE void wgmma_add_transposed(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,

@@ -15,6 +15,8 @@ class AttentionBwd : public Attention {
     if (target && target->folder == "sm80")
       return std::vector<std::string>{"sm80/attention_bwd.cu"};
     const int64_t d = form.D.constant, of_values = form.Dv.constant;
+    if (d == 64 && of_values == d)
+      return std::vector<std::string>{"sm90/attention_bwd_narrow.cu", "sm90/attention_bwd.cu"};
     const char* name = d != of_values || d == 96 ? "attention_bwd_mla"
                        : d > 128                 ? "attention_bwd_wide"
                                                  : "attention_bwd";

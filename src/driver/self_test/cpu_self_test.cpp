@@ -42,6 +42,7 @@ class Tester {
         {"full_bwd", "sm90_attention_bwd"},
         {"full_wide_bwd", "sm90_attention_bwd_wide"},
         {"full_mla_bwd", "sm90_attention_bwd_mla"},
+        {"full_narrow_bwd", "sm90_attention_bwd_narrow"},
         {"full_sm80_bwd", "sm80_attention_bwd"}};
     if (const auto own = texts.find(name); own != texts.end()) {
       const fs::path file = corpus_ / (own->second + ".tl");

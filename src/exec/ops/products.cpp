@@ -181,6 +181,30 @@ std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Ti
   return part;
 }
 
+// A warpgroup's rows of a tile: 64, from a multiple of 64 on.
+std::optional<Tile> rows_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t, int rows) {
+  const int64_t from = integer_of(context(m, agent, s), s.row());
+  if (from < 0 || from % rows != 0 || from + rows > t.rows) {
+    m.faults.raise(
+        "exec.bounds", &s,
+        fmt::format("{} multiplies {} rows from {} on, of {}, which are shared out by {}", cite(s),
+                    rows, from, t.rows, rows));
+    return std::nullopt;
+  }
+  Tile part(t.role, t.dtype, rows, t.columns, m.algebra);
+  const size_t at = size_t(from) * t.columns, count = size_t(rows) * t.columns;
+  if (t.e.empty())
+    std::copy_n(t.x.begin() + at, count, part.x.begin());
+  else
+    std::copy_n(t.e.begin() + at, count, part.e.begin());
+  part.defined = t.defined;
+  part.masked = t.masked;
+  part.of_rows = t.of_rows;
+  part.of_columns = t.of_columns;
+  part.of_rows.first += from;
+  return part;
+}
+
 // What a product is: `c += a @ b.T`, and whether it goes on while the agent does.
 Next product(Machine& m, Agent& agent, const Stmt& s) {
   const bool transpose = tl::traits(s.op).transposed, adds = tl::adds_product(s.op);
@@ -194,6 +218,8 @@ Next product(Machine& m, Agent& agent, const Stmt& s) {
   const Tile& b = part ? *part : whole;
   std::optional<Tile> left;
   if (tl::traits(s.op).left_transposed) left = turned(*o.a);
+  if (s.has(tl::Hole::row)) left = rows_of(m, agent, s, *o.a, o.c->rows);
+  if (m.faults.any()) return Next::on;
   const Tile& a = left ? *left : *o.a;
   if (!fits(m, s, *o.c, a, b, transpose) || !contracts_alike(m, s, a, b, transpose))
     return Next::on;
@@ -219,6 +245,7 @@ Next exec_wgmma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, 
 Next exec_wgmma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_wgmma_add_transposed_a(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_wgmma_add_columns(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_wgmma_add_rows(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }

@@ -14,6 +14,36 @@ using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
+// Products that a turn makes for the one before it, as they are said: all turns but the first make
+// them, and behind the loop they stand once, for the last. So there is one for each turn.
+class Late {
+ public:
+  explicit Late(const tl::Program& program) { count(program.body, false, ""); }
+  bool has(const Stmt& s) const {
+    const auto said = counts_.find(tl::print_head(s));
+    return said != counts_.end() && said->second == Counts{1, 0, 1};
+  }
+
+ private:
+  struct Counts {
+    int but_first = 0, in_all = 0, behind = 0;
+    bool operator==(const Counts&) const = default;
+  };
+  void count(const std::vector<Stmt>& body, bool repeats, const std::string& but_first) {
+    for (const Stmt& s : body) {
+      if (tl::is(s.op, Family::contract)) {
+        Counts& counts = counts_[tl::print_head(s)];
+        ++(!repeats ? counts.behind : but_first.empty() ? counts.in_all : counts.but_first);
+      }
+      std::string condition = but_first;
+      if (s.op == Op::if_ && repeats && tl::print(s.condition()) == "not first")
+        condition = "not first";
+      count(s.body, repeats || s.op == Op::step || tl::is_loop(s.op), condition);
+    }
+  }
+  std::map<std::string, Counts> counts_;
+};
+
 constexpr int kOfAdjoints = 8;  // the degree of what a pass writes: adjoints of what changes rows
 
 class Gradients : public RealWalk {
@@ -21,7 +51,8 @@ class Gradients : public RealWalk {
   Gradients(const tl::Program& program, const spec::Form& form,
             const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
       : RealWalk(program, form, sizes, blocks_of_keys(), vocabulary),
-        softmax_(spec::has_softmax(form)) {}
+        softmax_(spec::has_softmax(form)),
+        late_(program) {}
 
  private:
   // ---- who is what
@@ -58,7 +89,7 @@ class Gradients : public RealWalk {
       return formulas_.forget(acc);
     }
     if (!state.filled.count(acc) || state.finished.count(acc) || is_register(a)) return other(s);
-    if (is_handed_on(acc) && !state.turn) other(s);
+    if (is_handed_on(acc) && !state.turn && !late_.has(s)) other(s);
   }
 
   bool is_register(const std::string& name) const {
@@ -200,6 +231,7 @@ class Gradients : public RealWalk {
   }
 
   const bool softmax_;
+  const Late late_;
   std::set<std::string> sums_, of_turns_;
 };
 

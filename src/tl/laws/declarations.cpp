@@ -289,7 +289,7 @@ void law_tile(Check& c) {
 
 void law_row_ring(Check& c) {
   const std::optional<int64_t> rows = c.constant(c.stmt.rows());
-  if (c.stmt.type() != "real" || (rows && *rows != 64))
+  if (c.stmt.type() != "real" || (rows && (*rows < 64 || *rows % 64 != 0)))
     c.broken("C1", c.stmt.rows()->span,
              fmt::format("this one holds {} of {}", rows.value_or(0), c.stmt.type()));
   c.facts.shared_bytes += int64_t(c.stmt.names().size()) * slots(c, "C2") * 4 * rows.value_or(0);

@@ -456,14 +456,17 @@ class Flow {
               : fmt::format("only one thread knows that `{}` has left: a sync_warpgroup is missing",
                             base_name(s.dst())));
     const std::string tile = base_name(s.dst());
-    const bool flies = std::any_of(state.flights.begin(), state.flights.end(), [&](auto& f) {
-      return std::any_of(f.reads.begin(), f.reads.end(),
-                         [&](const RingUse& read) { return read.ring == tile; });
-    });
     // Slots of a ring that a barrier gives back, where the whole of it is waited for: the schedules
-    // reading.
+    // reading. A product of this warpgroup's that reads another use is in another slot: of this one
+    // the warpgroup has told that it is done, which it may not before the product is (arrive.C2).
     const bool ring = s.op == Op::store_transposed && s.dst()->kind == ExprKind::index &&
                       (!leaves || facts_.freed_by.contains(tile));
+    const std::string use = ring ? print(s.dst()->args[1]) : "";
+    const bool flies = std::any_of(state.flights.begin(), state.flights.end(), [&](auto& f) {
+      return std::any_of(f.reads.begin(), f.reads.end(), [&](const RingUse& read) {
+        return read.ring == tile && (!ring || read.use == use);
+      });
+    });
     if (flies || (state.read.count(tile) && !ring))
       broken(fmt::format("{}.C4", word(s.op)), s.span,
              flies ? fmt::format("a product in flight reads `{}`", tile)

@@ -58,6 +58,7 @@ constexpr Instead kInstead[] = {
     {Op::wgmma, "mma"},
     {Op::wgmma_add, "mma_add"},
     {Op::wgmma_add_columns, "mma_add_columns"},
+    {Op::wgmma_add_rows, "mma_add"},
     {Op::wgmma_add_transposed, "mma_add_transposed"},
     {Op::wgmma_add_transposed_a, "mma_add"},
     {Op::cp_async, "copy_in, and a sync_block after it"},

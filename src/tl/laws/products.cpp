@@ -114,6 +114,20 @@ void law_wgmma_add_columns(Check& c) {
   widths_exist(c, e);
 }
 
+void law_wgmma_add_rows(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "columns", e.a, e.k, "rows", e.b, e.b_rows,
+        "64 rows of the left tile are read: a [R, K] @ b [K, N]");
+  agree(c, "C3", "columns", e.c, e.columns, "columns", e.b, e.b_columns,
+        "the right tile is read as it is: a [R, K] @ b [K, N]");
+  widths_exist(c, e);
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows % 64 != 0)
+    c.broken("C1", c.stmt.a()->span,
+             fmt::format("`{}` has {} rows, which are not shared out by 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+}
+
 namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where warpgroups
 // also have wgmma, it is what may stand under a branch on a flag.

@@ -193,6 +193,40 @@ void gemm_add_columns(Report& report, Random& random, bool whole, int column) {
           out.read(), multiply(wa, at, c, N, K, 1), K);
 }
 
+// acc += a[row ...] @ b, both in shared memory.
+template <class Element, int N, int R, int K>
+struct RowsShared {
+  kw::SharedTile<Element, R, K> a;
+  kw::SharedTile<Element, K, N> b;
+};
+template <class Element, int N, int R, int K>
+__global__ void __launch_bounds__(128)
+    gemm_add_rows_kernel(const Element* a, const Element* b, const float* c, int row, float* out) {
+  auto& shared = kw::shared_memory<RowsShared<Element, N, R, K>>();
+  get_shared(shared.a, a);
+  get_shared(shared.b, b);
+  kw::fence_async();
+  __syncthreads();
+  kw::Accumulator<kw::real, 64, N> acc;
+  get(acc, c);
+  kw::wgmma_add_rows(acc, shared.a, row, shared.b);
+  kw::wgmma_wait<0>(acc);
+  put(acc, out);
+}
+template <class Element, int N, int R, int K>
+void gemm_add_rows(Report& report, Random& random, bool whole, int row) {
+  const auto a = elements<Element>(random, R * K, whole), b = elements<Element>(random, K * N, whole);
+  const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
+  Device<Element> da(a), db(b);
+  Device<float> dc(c), out(64 * N);
+  launch(gemm_add_rows_kernel<Element, N, R, K>, 1, 128, da.data(), db.data(), dc.data(), row, out.data());
+  const std::vector<float> all = widened(a), wb = widened(b);
+  const std::vector<float> wa(all.begin() + row * K, all.begin() + (row + 64) * K);
+  const auto at = [&](int k, int n) { return wb[k * N + n]; };
+  compare(report, "wgmma_add_rows", shape(N, K) + ", rows " + std::to_string(row) + " ... of " + std::to_string(R), whole,
+          out.read(), multiply(wa, at, c, N, K, 1), K);
+}
+
 }  // namespace
 
 void test_products(Report& report) {
@@ -229,6 +263,9 @@ void test_products(Report& report) {
     gemm_add_columns<kw::bf16, 16, 64, 96, true>(report, random, whole, 16);
     gemm_add_columns<kw::bf16, 128, 64, 256, true>(report, random, whole, 128);
     gemm_add_columns<kw::f16, 64, 32, 192, true>(report, random, whole, 64);
+    gemm_add_rows<kw::bf16, 64, 128, 64>(report, random, whole, 0);
+    gemm_add_rows<kw::bf16, 64, 128, 64>(report, random, whole, 64);
+    gemm_add_rows<kw::f16, 128, 192, 128>(report, random, whole, 128);
     mma_add<kw::bf16, 32, 64>(report, random, whole);
     mma_add<kw::bf16, 64, 96>(report, random, whole);
     mma_add<kw::bf16, 64, 112>(report, random, whole);

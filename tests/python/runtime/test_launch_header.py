@@ -69,7 +69,7 @@ def test_launch_h_makes_room_for_rows_as_the_runtime_does(edits, tmp_path):
     assert_agree(agreement_of(tmp_path, tmp_path))
 
 
-@pytest.mark.parametrize("text", ["sm90_attention_bwd", "sm90_attention_bwd_wide", "sm90_attention_bwd_mla", "sm80_attention_bwd"])
+@pytest.mark.parametrize("text", ["sm90_attention_bwd", "sm90_attention_bwd_wide", "sm90_attention_bwd_mla", "sm90_attention_bwd_narrow", "sm80_attention_bwd"])
 def test_launch_h_packs_scratches_of_every_rank_as_the_runtime_does(text, tmp_path):
     """A kernel of gradients has sums of four dimensions and a number of each row, of three."""
     target = "sm_80" if text.startswith("sm80") else "sm_90a"

@@ -107,6 +107,11 @@ bool Edit::waits_for_products() const {
   return waits;
 }
 
+bool Edit::has_many_queries() const {
+  const tl::Item* queries = constant_named(program, "BM");
+  return waits_for_products() && queries && queries->expr && std::stoll(queries->expr->text) > 64;
+}
+
 bool Edit::has_own_keys() const {
   bool own = false;
   const auto begins = [&](const Stmt& s) {

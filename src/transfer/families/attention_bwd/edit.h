@@ -77,6 +77,9 @@ class Edit : public Editing {
   // they are said, and the step has the same order without its waits.
   bool waits_for_products() const;
 
+  // Whether a block has so many queries that registers are for softmax of a scaled score alone.
+  bool has_many_queries() const;
+
   // Whether what a warpgroup has of scores is its own: it has keys of its own, which begin at its
   // j0, or is the one that has them. Wide heads have columns of their own instead.
   bool has_own_keys() const;

@@ -75,6 +75,7 @@ bool leave_nothing(std::vector<Stmt>& block, size_t until, Diagnostics& diagnost
 }  // namespace
 
 bool rule_late(Edit& edit) {
+  if (edit.has_many_queries()) return true;  // another kernel has more room
   edit.result.roomier = edit.target.tried == 0;
   if (edit.target.tried == 0) return true;
   if (edit.target.tried > 1)

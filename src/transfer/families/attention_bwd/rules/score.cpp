@@ -167,6 +167,11 @@ std::optional<Slope> slope_of(const ExprPtr& weight) {
 }
 
 bool rule_score(Edit& edit) {
+  const bool plain = spec::has_softmax(edit.form) && edit.parts.core->kind == Kind::score &&
+                     !edit.parts.bias && edit.form.outputs.size() == 3;
+  if (edit.has_many_queries() && !plain)
+    return edit.refuse_kernel(
+        "has registers for softmax of a scaled score alone, of which nothing is learned");
   if (!spec::has_softmax(edit.form)) return write_weights(edit);
   const Score& parts = edit.parts;
   if (parts.core->kind != Kind::score) {
