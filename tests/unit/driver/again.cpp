@@ -11,7 +11,8 @@
 namespace kw::driver {
 namespace {
 
-// The normaliser's rule takes out a constant that the tiles' row has set: the program does not tell.
+// The normaliser's rule takes out a constant that the tiles' row has set: the program does not
+// tell.
 TEST(TransferredAgain, has_the_tiles_that_a_later_rule_took_out_of_the_program) {
   setenv("KERNELWRIGHT_HOME", in_clone().c_str(), 1);
   Diagnostics d;
