@@ -118,9 +118,12 @@ struct ExactReport {
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"
-  // Numbers of the function's scores that were made small in it and in the program (made_small.h):
-  // those with which the two are one formula, and those with which they are not.
-  std::vector<int64_t> made_small, apart;
+  // Where integers become reals: whether program and function are one formula of any integers in
+  // their places, and with these numbers of the function's scores made small in both
+  // (made_small.h). And else with what they are not: "integers drawn as data are".
+  bool general = false;
+  std::vector<int64_t> made_small;
+  std::string apart;
   double seconds = 0;
 };
 

@@ -21,11 +21,12 @@ const double kWanted = std::exp2(-100);
 
 // Draws a case until a difference would have been missed with probability 2^-100 at most. Draws are
 // independent, so their probabilities multiply.
-Trial run_draws(const tl::Program& program, const spec::Capture& capture, const Case& c) {
+Trial run_draws(const tl::Program& program, const spec::Capture& capture, const Case& c,
+                bool general = false) {
   Trial all;
   all.error_bound = 1;
   for (int draw = 0; draw < kMostDraws && all.error_bound > kWanted; ++draw) {
-    Trial t = run_exact_trial(program, capture, c, draw);
+    Trial t = run_exact_trial(program, capture, c, draw, general);
     t.draws = draw;
     if (!t.valid || t.failure) return t;
     all.error_bound *= t.error_bound;
@@ -64,37 +65,49 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.counterexample = std::move(failure.what);
 }
 
-// Whether the function and the program, with these numbers small in both, are one formula.
+// Whether the function and the program are one formula with these numbers small in both, of
+// integers that are drawn as data are.
 bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
                       const std::vector<int64_t>& numbers, const Options& options,
                       const Report& report) {
   spec::Capture small = capture;
-  small.form = made_small(capture.form, numbers, kSeed);
-  const tl::Program other = made_small(program, numbers, kSeed);
+  small.form = with_drawn_integers(made_small(capture.form, numbers, kSeed));
+  tl::Program other = made_small(program, numbers, kSeed);
   Diagnostics unused;
   if (!tl::verify(other, unused)) return false;
+  other = with_drawn_integers(std::move(other));
   std::vector<Case> cases = make_exact_cases(capture, options);
   keep_to_limits(capture.form, report.indices, options.scores, cases);
   for (Case& c : cases) c.packed = packs_heads(program);
   const std::vector<Trial> trials =
-      run_cases([&](const Case& c) { return run_draws(other, small, c); }, cases,
+      run_cases([&](const Case& c) { return run_draws(other, small, c, true); }, cases,
                 std::max(options.threads, 1));
   return std::all_of(trials.begin(), trials.end(),
                      [](const Trial& t) { return t.valid && !t.failure; });
 }
 
-// In whose place another formula might stand for large integers (made_small.h).
-void check_made_small(const tl::Program& program, const spec::Capture& capture,
-                      const Options& options, Report& report) {
+// Of the integers that become reals cases have few: another formula might agree on these
+// (made_small.h).
+void check_integers(const tl::Program& program, const spec::Capture& capture,
+                    const Options& options, Report& report) {
   if (!report.indices || !report.indices->complete()) return;
   ExactReport& exact = report.exact;
   const std::vector<int64_t> numbers = numbers_of_scores(capture.form);
-  if (numbers.empty()) return;
-  const bool all = agree_made_small(program, capture, numbers, options, report);
+  if (numbers.empty() && !has_integers_in_reals(capture.form)) return;
+  const auto agree = [&](const std::vector<int64_t>& some) {
+    return agree_made_small(program, capture, some, options, report);
+  };
+  const bool all = agree(numbers);
+  exact.general = all || (!numbers.empty() && agree({}));
+  if (!exact.general) exact.apart = "integers drawn as data are";
   for (const int64_t number : numbers) {
-    const bool same = all || agree_made_small(program, capture, {number}, options, report);
-    (same ? exact.made_small : exact.apart).push_back(number);
-    if (same) std::erase(report.unreached, number);
+    if (!exact.general) break;
+    if (all || agree({number})) {
+      exact.made_small.push_back(number);
+      std::erase(report.unreached, number);
+    } else if (exact.apart.empty()) {
+      exact.apart = fmt::format("{} made small in both", number);
+    }
   }
 }
 
@@ -135,7 +148,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     refute(program, capture, options, cases[n], t.draws, std::move(*t.failure), report);
     break;
   }
-  if (report.verdict == Verdict::holds) check_made_small(program, capture, options, report);
+  if (report.verdict == Verdict::holds) check_integers(program, capture, options, report);
   exact.opaque = exact::opaque_names(opaque);
   exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

@@ -144,12 +144,13 @@ struct Drawn {
 };
 
 std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, const Case& c,
-                               int draw, Diagnostics& diagnostics) {
+                               int draw, bool general, Diagnostics& diagnostics) {
   std::optional<spec::Problem> problem = problem_of(form, c, diagnostics);
   if (!problem) return std::nullopt;
   Drawn d{spec::named(form, std::move(*problem)),
           std::make_unique<Algebra>(draw % Algebra::kChains, c.draws.seed * 64 + draw),
           {}};
+  if (general) d.algebra->draw_integers();
   std::optional<exec::Launch> launch = bind(program, form, d.named, c, diagnostics);
   if (!launch) return std::nullopt;
   d.launch = std::move(*launch);
@@ -161,10 +162,10 @@ std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, con
 }  // namespace
 
 Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                      int draw) {
+                      int draw, bool general) {
   Trial trial;
   trial.valid = false;
-  const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
+  const auto drawn = draw_case(program, capture.form, c, draw, general, trial.diagnostics);
   if (!drawn) return trial;
   exec::Outcome run = exec::run(program, drawn->launch);
   trial.ran = std::move(run.ran);
@@ -177,7 +178,7 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
 void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
                   Counterexample& what) {
   Diagnostics ignored;
-  const auto drawn = draw_case(program, capture.form, c, draw, ignored);
+  const auto drawn = draw_case(program, capture.form, c, draw, false, ignored);
   if (!drawn) return;
   const auto locator =
       Family::of(capture.form).exact_locator(c, capture.form, drawn->named, drawn->launch);

@@ -1,7 +1,9 @@
 #include "check/made_small.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "num/random.h"
@@ -50,6 +52,51 @@ tl::ExprPtr made_small(const tl::ExprPtr& e, const Small& small) {
   });
 }
 
+// ---- integers that become reals
+bool is_sum_or_product(const std::string& op) { return op == "+" || op == "-" || op == "*"; }
+
+// Sums and products of coordinates and sizes: of reals, each of which is what it was.
+spec::ExprPtr drawn(const spec::ExprPtr& e) {
+  if (e->type != spec::Type::integer || e->kind == Kind::number) return e;
+  if (e->kind == Kind::binary && is_sum_or_product(e->name))
+    return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
+  if (e->kind == Kind::binary && (e->name == "min" || e->name == "max"))
+    return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
+  if (e->kind == Kind::unary && (e->name == "-" || e->name == "abs"))
+    return spec::unary(e->name, drawn(e->args[0]));
+  return spec::unary("float", e);
+}
+
+// What the names of `let` stand for.
+using Lets = std::map<std::string, tl::ExprPtr>;
+
+bool is_plain(const tl::ExprPtr& e, const Lets& lets) {
+  using tl::ExprKind;
+  if (e->kind == ExprKind::integer || e->kind == ExprKind::field) return true;
+  if (e->kind == ExprKind::name) {
+    const auto let = lets.find(e->text);
+    return let == lets.end() || is_plain(let->second, lets);
+  }
+  const bool sum = (e->kind == ExprKind::binary && is_sum_or_product(e->text)) ||
+                   (e->kind == ExprKind::unary && e->text == "-");
+  return sum && std::all_of(e->args.begin(), e->args.end(),
+                            [&](const tl::ExprPtr& a) { return is_plain(a, lets); });
+}
+
+tl::ExprPtr drawn(const tl::ExprPtr& e, const Lets& lets) {
+  using tl::ExprKind;
+  if (is_plain(e, lets)) return tl::call("f32", {e});
+  if (e->kind == ExprKind::binary && is_sum_or_product(e->text))
+    return tl::binary(e->text, drawn(e->args[0], lets), drawn(e->args[1], lets));
+  if (e->kind == ExprKind::unary && e->text == "-") return tl::unary("-", drawn(e->args[0], lets));
+  if (e->kind == ExprKind::call && (e->text == "min" || e->text == "max" || e->text == "abs")) {
+    std::vector<tl::ExprPtr> args;
+    for (const tl::ExprPtr& a : e->args) args.push_back(drawn(a, lets));
+    return tl::call(e->text, args);
+  }
+  return tl::call("drawn", {e});
+}
+
 }  // namespace
 
 std::vector<int64_t> numbers_of_scores(const spec::Form& form) {
@@ -61,6 +108,23 @@ std::vector<int64_t> numbers_of_scores(const spec::Form& form) {
   for (const int64_t n : all)
     if (!all.count(n + 1) && !all.count(n + 2)) out.insert(n);
   return {out.begin(), out.end()};
+}
+
+bool has_integers_in_reals(const spec::Form& form) {
+  spec::Form copy = form;
+  spec::Family::of(copy).each_operand(copy, [](spec::Operand& o) { o.row.reset(); });
+  if (copy.gradients) copy.gradients->rows = {};
+  bool any = false;
+  spec::Family::of(copy).each_expression(copy, [&](spec::ExprPtr& whole, const spec::Extents&) {
+    if (!whole) return;
+    spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
+      for (const spec::ExprPtr& part : e->args)
+        any |= e->kind != Kind::read && e->type == spec::Type::real &&
+               part->type == spec::Type::integer && part->kind != Kind::number;
+      return nullptr;
+    });
+  });
+  return any;
 }
 
 spec::Form made_small(spec::Form form, const std::vector<int64_t>& numbers, uint64_t seed) {
@@ -82,6 +146,48 @@ tl::Program made_small(tl::Program program, const std::vector<int64_t>& numbers,
     for (tl::Field& f : s.fields)
       for (tl::Item& item : f.items)
         if (item.expr) item.expr = made_small(item.expr, small);
+  });
+  return program;
+}
+
+spec::Form with_drawn_integers(spec::Form form) {
+  const spec::Family& family = spec::Family::of(form);
+  std::vector<std::optional<spec::RowMap>> rows;  // stay: a case has each of their columns
+  family.each_operand(form, [&](spec::Operand& o) { rows.push_back(o.row); });
+  const auto gradients = form.gradients;
+  family.each_expression(form, [&](spec::ExprPtr& whole, const spec::Extents&) {
+    if (!whole) return;
+    whole = spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
+      if (e->type != spec::Type::real || e->kind == Kind::read) return nullptr;
+      if (e->kind == Kind::unary && e->name == "float") return drawn(e->args[0]);
+      if (e->kind == Kind::binary)
+        return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
+      return e->kind == Kind::unary ? spec::unary(e->name, drawn(e->args[0])) : nullptr;
+    });
+  });
+  auto row = rows.begin();
+  family.each_operand(form, [&](spec::Operand& o) { o.row = *row++; });
+  if (gradients) form.gradients->rows = gradients->rows;
+  return form;
+}
+
+tl::Program with_drawn_integers(tl::Program program) {
+  Lets lets;
+  tl::walk(program.body, [&](const tl::Stmt& s) {
+    if (s.op == tl::Op::let)
+      for (const tl::Item& d : s.names())
+        if (d.expr) lets[d.name] = d.expr;
+  });
+  tl::Stmt* kernel = program.find(program.kernel() ? program.kernel()->op : tl::Op::kernel);
+  if (!kernel) return program;
+  tl::walk(kernel->body, [&](tl::Stmt& s) {
+    for (tl::Field& f : s.fields)
+      for (tl::Item& item : f.items)
+        if (item.expr)
+          item.expr = tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+            const bool converts = e->kind == tl::ExprKind::call && e->text == "f32";
+            return converts ? drawn(e->args[0], lets) : nullptr;
+          });
   });
   return program;
 }

@@ -25,9 +25,19 @@ namespace kw::check {
 inline constexpr int64_t kPlain = 17;
 std::vector<int64_t> numbers_of_scores(const spec::Form& form);
 
+// Whether an integer of positions, sizes or data becomes a real anywhere in the function.
+bool has_integers_in_reals(const spec::Form& form);
+
 // Each of the numbers, of either sign, and what is one or two less than it, by as much from a small
 // one of its own; which are drawn by `seed`. Widths of tiles and other parameters stay.
 spec::Form made_small(spec::Form form, const std::vector<int64_t>& numbers, uint64_t seed);
 tl::Program made_small(tl::Program program, const std::vector<int64_t>& numbers, uint64_t seed);
+
+// What an integer becomes as a real, of both: sums and products of coordinates and sizes are of
+// reals, and what else is computed, or read of data, is drawn (num/exact.h): a formula is then seen
+// for any integers in its place, not for the few that a case has. `x` and `x * x` are one on 0
+// and 1.
+spec::Form with_drawn_integers(spec::Form form);
+tl::Program with_drawn_integers(tl::Program program);
 
 }  // namespace kw::check

@@ -51,6 +51,7 @@ std::string print(const ExactReport& e) {
                                  e.cases == 1 ? "" : "s", e.runs, e.rows, e.seconds);
   if (e.runs) text += fmt::format("; a difference missed with probability {}", print_bound(e));
   if (!e.opaque.empty()) text += fmt::format("; opaque: {}", e.opaque);
+  if (e.general) text += "; the same of integers in general position";
   if (!e.made_small.empty())
     text += fmt::format("; the same with {} made small in both", fmt::join(e.made_small, ", "));
   return text + "\n";
@@ -77,8 +78,7 @@ std::string not_proved(const Report& r) {
   if (!r.exact.ran)
     return r.exact.not_run.empty() ? "the exact reading did not run" : r.exact.not_run;
   if (!r.exact.apart.empty())
-    return fmt::format("with {} made small in both, the program is another formula",
-                       fmt::join(r.exact.apart, ", "));
+    return fmt::format("with {} the program is another formula", r.exact.apart);
   if (!r.never_run.empty()) return fmt::format("no case runs {}", r.never_run);
   if (r.unreached.empty()) return "";
   return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
@@ -132,10 +132,9 @@ std::string print(const Report& r) {
 }
 
 nlohmann::json to_json(const ExactReport& e) {
-  return {{"ran", e.ran},       {"not_run", e.not_run},
-          {"cases", e.cases},   {"runs", e.runs},
-          {"rows", e.rows},     {"error_bound", e.error_bound},
-          {"opaque", e.opaque}, {"made_small", e.made_small},
+  return {{"ran", e.ran},       {"not_run", e.not_run}, {"cases", e.cases},
+          {"runs", e.runs},     {"rows", e.rows},       {"error_bound", e.error_bound},
+          {"opaque", e.opaque}, {"general", e.general}, {"made_small", e.made_small},
           {"apart", e.apart},   {"seconds", e.seconds}};
 }
 

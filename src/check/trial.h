@@ -116,8 +116,9 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
 std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options);
 // The same, with zero tolerance: every element of every output. `draw` chooses the primes and the
 // seed. A failure that an opaque operation may have made is `uncertain`.
+// With `general`, integers that become reals are drawn (Algebra::of_integer).
 Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                      int draw);
+                      int draw, bool general = false);
 
 // The smallest case found on which `run` still fails, and its failure.
 using RunCase = std::function<Trial(const Case&)>;

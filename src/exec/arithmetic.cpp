@@ -27,12 +27,12 @@ std::optional<Fn> function_named(std::string_view name, size_t operands) {
       {">>", Fn::shift_right},  {"&", Fn::bit_and},     {"|", Fn::bit_or},
       {"^", Fn::bit_xor}};
   static const std::map<std::string_view, Fn> one = {
-      {"-", Fn::negate},     {"not", Fn::logical_not},
-      {"abs", Fn::abs},      {"exp2", Fn::exp2},
-      {"log2", Fn::log2},    {"tanh", Fn::tanh},
-      {"rsqrt", Fn::rsqrt},  {"to_bf16", Fn::to_bf16},
-      {"f32", Fn::to_real},  {"reciprocal", Fn::reciprocal},
-      {"float", Fn::to_real}};
+      {"-", Fn::negate},      {"not", Fn::logical_not},
+      {"abs", Fn::abs},       {"exp2", Fn::exp2},
+      {"log2", Fn::log2},     {"tanh", Fn::tanh},
+      {"rsqrt", Fn::rsqrt},   {"to_bf16", Fn::to_bf16},
+      {"f32", Fn::to_real},   {"reciprocal", Fn::reciprocal},
+      {"float", Fn::to_real}, {"drawn", Fn::to_drawn}};
   static const std::map<std::string_view, Fn> three = {{"fma", Fn::fma}, {"where", Fn::where}};
   const auto& table = operands == 1 ? one : operands == 2 ? two : three;
   const auto it = table.find(name);
@@ -88,6 +88,7 @@ Type result_type(Fn fn, const Type* t) {
     case Fn::reciprocal:
     case Fn::rsqrt:
     case Fn::to_real:
+    case Fn::to_drawn:
     case Fn::to_bf16:
       return only(number(t[0]), Type::real);
     case Fn::fma:

@@ -39,6 +39,7 @@ enum class Fn {
   reciprocal,
   rsqrt,
   to_real,
+  to_drawn,  // to_real, where the exact reading draws what integers become (check/made_small.h)
   to_bf16,
   fma,
   where,

@@ -51,6 +51,8 @@ Element real_result(const Algebra& A, Fn fn, const Operand in[3], int k) {
       return A.reciprocal(arg(0));
     case Fn::rsqrt:
       return A.rsqrt(arg(0));
+    case Fn::to_drawn:
+      return in[0].type == Type::integer ? A.of_integer(static_cast<int64_t>(in[0].x[k])) : arg(0);
     case Fn::to_bf16:  // roundings are the values reading's to see
       return arg(0);
     case Fn::fma:

@@ -70,6 +70,11 @@ Element Algebra::draw(uint64_t name) const {
   return e;
 }
 
+Element Algebra::of_integer(int64_t value) const {
+  constexpr uint64_t kIntegers = uint64_t{1} << 62;  // names that no input has
+  return draws_integers_ ? draw(kIntegers + static_cast<uint32_t>(value)) : integer(value);
+}
+
 Element Algebra::integer(int64_t value) const {
   Element e;
   for (int l = 0; l < kLevels; ++l) {

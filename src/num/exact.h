@@ -83,6 +83,11 @@ class Algebra {
   // An input: uniform at each level, by its name.
   virtual Element draw(uint64_t name) const;
   virtual Element integer(int64_t value) const;
+  // What an integer of positions, sizes or data becomes as a real: that number; or, in general
+  // position, an element drawn for it, so that formulas which agree on a few integers (x and x * x
+  // on 0 and 1) differ.
+  Element of_integer(int64_t value) const;
+  void draw_integers() { draws_integers_ = true; }
   virtual Element constant(double value) const;
   virtual Element log2e() const { return log2e_; }
   virtual Element ln2() const { return ln2_; }
@@ -143,6 +148,7 @@ class Algebra {
   uint64_t power_of(int level, uint64_t exponent) const;  // of the level's generator
 
   uint64_t seed_;
+  bool draws_integers_ = false;
   std::array<Modulus, kLevels> moduli_;
   std::array<uint64_t, kLevels> generator_;  // of order (n - 1) / 2 at its level
   // generator_[level]^(digit << 8 k), for levels 0 and 1

@@ -220,7 +220,9 @@ def _product_is_exact(node, inputs):
 
 def _are_whole(node):
     """The inputs: integers, or conversions of them."""
-    return all(not n.meta["val"].is_floating_point() or _name(n) in CONVERSIONS for n in node.all_input_nodes)
+    values = [(n, n.meta["val"]) for n in node.all_input_nodes]
+    return all(not (value.is_floating_point() if isinstance(value, torch.Tensor) else isinstance(value, torch.SymFloat))
+               or _name(n) in CONVERSIONS for n, value in values)
 
 
 def _is_power_of_two(x):

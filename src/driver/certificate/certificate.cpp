@@ -276,9 +276,8 @@ std::vector<std::string> not_checked(const check::Report& report) {
         fmt::join(report.unreached, ", ")));
   if (!report.exact.apart.empty())
     list.push_back(fmt::format(
-        "large integers that are computed with {}: with these numbers made small in both, the "
-        "program is another formula than the function",
-        fmt::join(report.exact.apart, ", ")));
+        "formulas of other integers than ran: with {} the program is another one than the function",
+        report.exact.apart));
   if (!report.integers.empty() && check::scope(report) != check::Scope::every_launch)
     list.push_back(
         fmt::format("other integers of the data than {}", fmt::join(report.integers, ", ")));

@@ -17,6 +17,9 @@ bool mentions_real(const ExprPtr& e) {
   return false;
 }
 
+// Numbers, indices and sizes, of which cases have many: what is computed of them is drawn.
+bool is_plain(const ExprPtr& e) { return e->args.empty() && e->kind != Kind::read; }
+
 }  // namespace
 
 bool ExactProgram::supports(const ExprPtr& e) {
@@ -42,6 +45,7 @@ int ExactProgram::compile(const ExprPtr& e, const Problem& named) {
   step.what = Step::Do::whole;
   step.type = e->type;
   step.whole = std::make_unique<Program>(e, named);
+  step.plain = is_plain(e);
   steps_.push_back(std::move(step));
   return static_cast<int>(steps_.size()) - 1;
 }
@@ -98,7 +102,8 @@ int ExactProgram::compile_real(const ExprPtr& e, const Problem& named) {
 
 Element ExactProgram::real(int step) const {
   if (steps_[step].type == Type::real) return items_[step].real;
-  return algebra_.integer(static_cast<int64_t>(items_[step].integer));
+  const auto value = static_cast<int64_t>(items_[step].integer);
+  return steps_[step].plain ? algebra_.integer(value) : algebra_.of_integer(value);
 }
 
 Element ExactProgram::read(const Step& s) const {

@@ -40,6 +40,7 @@ class ExactProgram {
     int a = -1, b = -1, c = -1;  // steps before this one
     Item value;
     std::unique_ptr<Program> whole;
+    bool plain = false;  // a whole that is an index, a size or a number
     const Tensor* tensor = nullptr;
     std::vector<int> indices;
   };

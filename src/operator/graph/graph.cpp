@@ -170,6 +170,12 @@ Span Graph::line(int line, int column) const {
 std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& user,
                                  Diagnostics& diagnostics) {
   const Json json = Json::parse(json_text->text, nullptr, false);
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", json_text->name, why)).hint =
+        "capture the spec again";
+    return std::nullopt;
+  };
+  if (json.is_discarded()) return refuse("this is no JSON, or ends early");
   Graph graph;
   GraphReader reader{graph, {}};
   try {  // nlohmann::json says what is missing by an exception; it goes no further than here
@@ -187,8 +193,7 @@ std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& us
       graph.notes.push_back({n.at("message"), span});
     }
   } catch (const std::exception& error) {
-    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", json_text->name, error.what()));
-    return std::nullopt;
+    return refuse(error.what());
   }
   return graph;
 }
