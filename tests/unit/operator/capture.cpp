@@ -4,7 +4,9 @@
 // bad ones.
 #include "operator/capture/capture.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,7 +31,8 @@ fs::path capture_all(const fs::path& folder, std::vector<fs::path>& specs) {
   for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder))
     if (e.path().extension() == ".py") specs.push_back(e.path());
   std::sort(specs.begin(), specs.end());
-  const fs::path out = fs::path(testing::TempDir()) / ("kw_" + folder.filename().string());
+  const fs::path out = fs::path(testing::TempDir()) /  // another run may have one of its own
+                       fmt::format("kw_{}_{}", folder.filename().string(), getpid());
   fs::remove_all(out);
   std::vector<std::string> command = {python(), in_clone("/tests/spec/capture_all.py"),
                                       out.string()};
