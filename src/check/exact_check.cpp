@@ -65,6 +65,14 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.counterexample = std::move(failure.what);
 }
 
+std::vector<Case> cases_of(const tl::Program& program, const spec::Capture& capture,
+                           const Options& options, const Report& report) {
+  std::vector<Case> cases = make_exact_cases(capture, options);
+  keep_to_limits(capture.form, report.indices, options.scores, cases);
+  for (Case& c : cases) c.packed = packs_heads(program);
+  return cases;
+}
+
 // Whether the function and the program are one formula with these numbers small in both, of
 // integers that are drawn as data are.
 bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
@@ -76,12 +84,9 @@ bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
   Diagnostics unused;
   if (!tl::verify(other, unused)) return false;
   other = with_drawn_integers(std::move(other));
-  std::vector<Case> cases = make_exact_cases(capture, options);
-  keep_to_limits(capture.form, report.indices, options.scores, cases);
-  for (Case& c : cases) c.packed = packs_heads(program);
   const std::vector<Trial> trials =
-      run_cases([&](const Case& c) { return run_draws(other, small, c, true); }, cases,
-                std::max(options.threads, 1));
+      run_cases([&](const Case& c) { return run_draws(other, small, c, true); },
+                cases_of(program, capture, options, report), std::max(options.threads, 1));
   return std::all_of(trials.begin(), trials.end(),
                      [](const Trial& t) { return t.valid && !t.failure; });
 }
@@ -102,7 +107,7 @@ void check_integers(const tl::Program& program, const spec::Capture& capture,
   if (!exact.general) exact.apart = "integers drawn as data are";
   for (const int64_t number : numbers) {
     if (!exact.general) break;
-    if (all || agree({number})) {
+    if (all || (numbers.size() > 1 && agree({number}))) {
       exact.made_small.push_back(number);
       std::erase(report.unreached, number);
     } else if (exact.apart.empty()) {
@@ -121,9 +126,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     exact.not_run = *why;
     return;
   }
-  std::vector<Case> cases = make_exact_cases(capture, options);
-  keep_to_limits(capture.form, report.indices, options.scores, cases);
-  for (Case& c : cases) c.packed = packs_heads(program);
+  const std::vector<Case> cases = cases_of(program, capture, options, report);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,
                 std::max(options.threads, 1));

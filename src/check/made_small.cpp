@@ -43,24 +43,14 @@ class Small {
   std::map<int64_t, int64_t> to_;
 };
 
-tl::ExprPtr made_small(const tl::ExprPtr& e, const Small& small) {
-  return tl::rewrite(e, [&](const tl::ExprPtr& part) -> tl::ExprPtr {
-    int64_t value = 0;
-    if (part->kind != tl::ExprKind::integer) return nullptr;
-    std::from_chars(part->text.data(), part->text.data() + part->text.size(), value);
-    return small.of(value) == value ? nullptr : tl::integer(small.of(value));
-  });
-}
-
 // ---- integers that become reals
 bool is_sum_or_product(const std::string& op) { return op == "+" || op == "-" || op == "*"; }
+bool is_bound(const std::string& op) { return op == "min" || op == "max"; }
 
 // Sums and products of coordinates and sizes: of reals, each of which is what it was.
 spec::ExprPtr drawn(const spec::ExprPtr& e) {
   if (e->type != spec::Type::integer || e->kind == Kind::number) return e;
-  if (e->kind == Kind::binary && is_sum_or_product(e->name))
-    return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
-  if (e->kind == Kind::binary && (e->name == "min" || e->name == "max"))
+  if (e->kind == Kind::binary && (is_sum_or_product(e->name) || is_bound(e->name)))
     return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
   if (e->kind == Kind::unary && (e->name == "-" || e->name == "abs"))
     return spec::unary(e->name, drawn(e->args[0]));
@@ -70,6 +60,11 @@ spec::ExprPtr drawn(const spec::ExprPtr& e) {
 // What the names of `let` stand for.
 using Lets = std::map<std::string, tl::ExprPtr>;
 
+bool is_sum_or_product(const tl::Expr& e) {
+  return (e.kind == tl::ExprKind::binary && is_sum_or_product(e.text)) ||
+         (e.kind == tl::ExprKind::unary && e.text == "-");
+}
+
 bool is_plain(const tl::ExprPtr& e, const Lets& lets) {
   using tl::ExprKind;
   if (e->kind == ExprKind::integer || e->kind == ExprKind::field) return true;
@@ -77,24 +72,17 @@ bool is_plain(const tl::ExprPtr& e, const Lets& lets) {
     const auto let = lets.find(e->text);
     return let == lets.end() || is_plain(let->second, lets);
   }
-  const bool sum = (e->kind == ExprKind::binary && is_sum_or_product(e->text)) ||
-                   (e->kind == ExprKind::unary && e->text == "-");
-  return sum && std::all_of(e->args.begin(), e->args.end(),
-                            [&](const tl::ExprPtr& a) { return is_plain(a, lets); });
+  return is_sum_or_product(*e) && std::all_of(e->args.begin(), e->args.end(),
+                                              [&](const auto& a) { return is_plain(a, lets); });
 }
 
 tl::ExprPtr drawn(const tl::ExprPtr& e, const Lets& lets) {
-  using tl::ExprKind;
   if (is_plain(e, lets)) return tl::call("f32", {e});
-  if (e->kind == ExprKind::binary && is_sum_or_product(e->text))
-    return tl::binary(e->text, drawn(e->args[0], lets), drawn(e->args[1], lets));
-  if (e->kind == ExprKind::unary && e->text == "-") return tl::unary("-", drawn(e->args[0], lets));
-  if (e->kind == ExprKind::call && (e->text == "min" || e->text == "max" || e->text == "abs")) {
-    std::vector<tl::ExprPtr> args;
-    for (const tl::ExprPtr& a : e->args) args.push_back(drawn(a, lets));
-    return tl::call(e->text, args);
-  }
-  return tl::call("drawn", {e});
+  const bool bound = e->kind == tl::ExprKind::call && (is_bound(e->text) || e->text == "abs");
+  if (!bound && !is_sum_or_product(*e)) return tl::call("drawn", {e});
+  tl::Expr of_reals = *e;
+  for (tl::ExprPtr& a : of_reals.args) a = drawn(a, lets);
+  return std::make_shared<const tl::Expr>(std::move(of_reals));
 }
 
 }  // namespace
@@ -141,11 +129,15 @@ spec::Form made_small(spec::Form form, const std::vector<int64_t>& numbers, uint
 
 tl::Program made_small(tl::Program program, const std::vector<int64_t>& numbers, uint64_t seed) {
   const Small small(numbers, seed);
+  const auto change = [&](const tl::ExprPtr& part) -> tl::ExprPtr {
+    int64_t value = 0;
+    if (part->kind != tl::ExprKind::integer) return nullptr;
+    std::from_chars(part->text.data(), part->text.data() + part->text.size(), value);
+    return small.of(value) == value ? nullptr : tl::integer(small.of(value));
+  };
   tl::walk(program.body, [&](tl::Stmt& s) {
     if (s.op == tl::Op::param) return;
-    for (tl::Field& f : s.fields)
-      for (tl::Item& item : f.items)
-        if (item.expr) item.expr = made_small(item.expr, small);
+    tl::each_expression(s, [&](tl::ExprPtr& e) { e = tl::rewrite(e, change); });
   });
   return program;
 }
@@ -176,17 +168,14 @@ tl::Program with_drawn_integers(tl::Program program) {
       for (const tl::Item& d : s.names())
         if (d.expr) lets[d.name] = d.expr;
   });
-  tl::Stmt* kernel = program.find(program.kernel() ? program.kernel()->op : tl::Op::kernel);
-  if (!kernel) return program;
-  tl::walk(kernel->body, [&](tl::Stmt& s) {
-    for (tl::Field& f : s.fields)
-      for (tl::Item& item : f.items)
-        if (item.expr)
-          item.expr = tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-            const bool converts = e->kind == tl::ExprKind::call && e->text == "f32";
-            return converts ? drawn(e->args[0], lets) : nullptr;
-          });
-  });
+  const auto change = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+    const bool converts = e->kind == tl::ExprKind::call && e->text == "f32";
+    return converts ? drawn(e->args[0], lets) : nullptr;
+  };
+  if (tl::Stmt* kernel = program.kernel())
+    tl::walk(kernel->body, [&](tl::Stmt& s) {
+      tl::each_expression(s, [&](tl::ExprPtr& e) { e = tl::rewrite(e, change); });
+    });
   return program;
 }
 

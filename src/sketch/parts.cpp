@@ -228,9 +228,7 @@ void Text::line(int depth, const std::string& text) {
 Stmt in_kernel(const Parts& parts, const Stmt& s) {
   Stmt out = s;
   const auto swap = fields(parts);
-  for (tl::Field& f : out.fields)
-    for (tl::Item& item : f.items)
-      if (item.expr) item.expr = tl::replace(item.expr, swap);
+  tl::each_expression(out, [&](ExprPtr& e) { e = tl::replace(e, swap); });
   for (Stmt& inner : out.body) inner = in_kernel(parts, inner);
   return out;
 }

@@ -188,9 +188,7 @@ class Sizer {
       if (s.op == Op::store_rows) line(depth++, fmt::format("if {} == 0:", cut_));  // K4
     }
     if (s.op == Op::mma_add && s.a()->is_name(placed_.chained)) s.a() = tl::name(placed_.operand);
-    for (tl::Field& f : s.fields)
-      for (tl::Item& item : f.items)
-        if (item.expr) item.expr = tl::replace(item.expr, swap_);
+    tl::each_expression(s, [&](ExprPtr& e) { e = tl::replace(e, swap_); });
     if (tl::writes(s, rows_name_)) rows_said_.clear();
     out_ += tl::print(s, depth);
   }

@@ -47,6 +47,14 @@ const Stmt* Program::kernel() const {
   return with_loader ? with_loader : find(Op::warpgroups_kernel);
 }
 
+Stmt* Program::kernel() { return const_cast<Stmt*>(std::as_const(*this).kernel()); }
+
+void each_expression(Stmt& s, const std::function<void(ExprPtr&)>& f) {
+  for (Field& field : s.fields)
+    for (Item& item : field.items)
+      if (item.expr) f(item.expr);
+}
+
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& s : body) {
     f(s);

@@ -95,11 +95,15 @@ struct Program {
   const Stmt* find(Op op) const;
   const Stmt* kernel() const;  // of either kind, or null
   Stmt* find(Op op);
+  Stmt* kernel();
 };
 
 // Calls f on every statement, parents first.
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f);
 void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f);
+
+// Calls f on every expression that a statement holds, without its block.
+void each_expression(Stmt& s, const std::function<void(ExprPtr&)>& f);
 
 // Whether CTAs take turns: what they add to the same sums comes in one order.
 bool takes_turns(const Program& program);

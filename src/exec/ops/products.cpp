@@ -160,24 +160,32 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   if (adds && !transpose) record(m, s, a, b);
 }
 
-// Some columns of a tile: panels, or half of one.
-std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
-                               int columns) {
-  const int64_t from = integer_of(context(m, agent, s), s.column());
-  if (!columns_are_panels(m, s, t, from, columns, true)) return std::nullopt;
-  Tile part(t.role, t.dtype, t.rows, columns, m.algebra);
-  for (int r = 0; r < t.rows; ++r) {
-    const size_t at = size_t(r) * t.columns + from, to = size_t(r) * columns;
+// Some rows and columns of a tile, at their places.
+Tile part_of(const Machine& m, const Tile& t, int64_t row, int rows, int64_t column, int columns) {
+  Tile part(t.role, t.dtype, rows, columns, m.algebra);
+  for (int r = 0; r < rows; ++r) {
+    const size_t at = size_t(row + r) * t.columns + column, to = size_t(r) * columns;
     if (t.e.empty())
       std::copy_n(t.x.begin() + at, columns, part.x.begin() + to);
     else
       std::copy_n(t.e.begin() + at, columns, part.e.begin() + to);
   }
   part.defined = t.defined;
+  part.masked = t.masked;
   part.of_rows = t.of_rows;
+  part.of_rows.first += row;
   part.of_columns = t.of_columns;
+  part.of_columns.first += column;
+  return part;
+}
+
+// Some columns of a tile: panels, or half of one.
+std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
+                               int columns) {
+  const int64_t from = integer_of(context(m, agent, s), s.column());
+  if (!columns_are_panels(m, s, t, from, columns, true)) return std::nullopt;
+  Tile part = part_of(m, t, 0, t.rows, from, columns);
   part.of_columns.known = true;
-  part.of_columns.first += from;
   return part;
 }
 
@@ -191,18 +199,7 @@ std::optional<Tile> rows_of(Machine& m, Agent& agent, const Stmt& s, const Tile&
                     rows, from, t.rows, rows));
     return std::nullopt;
   }
-  Tile part(t.role, t.dtype, rows, t.columns, m.algebra);
-  const size_t at = size_t(from) * t.columns, count = size_t(rows) * t.columns;
-  if (t.e.empty())
-    std::copy_n(t.x.begin() + at, count, part.x.begin());
-  else
-    std::copy_n(t.e.begin() + at, count, part.e.begin());
-  part.defined = t.defined;
-  part.masked = t.masked;
-  part.of_rows = t.of_rows;
-  part.of_columns = t.of_columns;
-  part.of_rows.first += from;
-  return part;
+  return part_of(m, t, from, rows, 0, t.columns);
 }
 
 // What a product is: `c += a @ b.T`, and whether it goes on while the agent does.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
@@ -58,8 +57,6 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
   if (form.epilogue) epilogue_ = std::make_unique<Program>(form.epilogue, problem);
   weights_.resize(std::max<int64_t>(N_, 0));
   kept_.resize(weights_.size());
-  positions_.resize(weights_.size());
-  std::iota(positions_.begin(), positions_.end(), 0.0);
 }
 
 Evaluator::~Evaluator() = default;
@@ -189,11 +186,8 @@ bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
 void Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t first, int64_t count,
                      double* out) {
   TermState& t = terms_[term];
-  Program::Line line;
-  line.of[Program::j] = positions_.data() + first;
-  line.count = count;
   if (t.keep)
-    t.keep->run(Program::at(b, h, i, first), line, out);
+    t.keep->run(Program::at(b, h, i, first), {Program::j, first, count}, out);
   else
     std::fill_n(out, count, 1.0);
 }
@@ -201,9 +195,7 @@ void Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t first, i
 void Evaluator::fill_scores(int term, int64_t b, int64_t h, int64_t i, double dropped) {
   TermState& t = terms_[term];
   keep(term, b, h, i, 0, N_, kept_.data());
-  Program::Line line;
-  line.of[Program::j] = positions_.data();
-  line.count = N_;
+  Program::Line line{Program::j, 0, N_};
   products_.resize(std::max(products_.size(), t.products.size()));
   for (size_t n = 0; n < t.products.size(); ++n) {
     products_[n].assign(N_, 0);

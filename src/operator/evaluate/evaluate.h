@@ -129,7 +129,6 @@ class Evaluator {
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
   std::vector<double> before_epilogue_;
-  std::vector<double> positions_;              // 0, 1, ... N - 1
   std::vector<double> kept_;                   // of one row
   std::vector<std::vector<double>> products_;  // of one row, a line for each product
   std::vector<double> weights_;                // of one row

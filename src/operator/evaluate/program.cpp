@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "operator/evaluate/evaluate.h"
@@ -75,10 +76,12 @@ int Program::compile(const ExprPtr& e, const Problem& problem) {
   return static_cast<int>(steps_.size()) - 1;
 }
 
-double Program::read(const Step& step) const {
+// `index_of` says what a step before has given.
+template <class IndexOf>
+double Program::read(const Step& step, const IndexOf& index_of) {
   int64_t offset = 0;
   for (size_t n = 0; n < step.indices.size(); ++n) {
-    const double index = values_[step.indices[n]];
+    const double index = index_of(step.indices[n]);
     const int64_t extent = step.tensor->shape[n];
     if (!(index >= 0 && index < static_cast<double>(extent)))
       return std::numeric_limits<double>::quiet_NaN();
@@ -106,7 +109,7 @@ void Program::step(size_t n, const Inputs& inputs) {
       values_[n] = inputs[s.a];
       break;
     case Step::Do::read:
-      values_[n] = read(s);
+      values_[n] = read(s, [&](int k) { return values_[k]; });
       break;
     case Step::Do::choose:
       values_[n] = values_[s.a] != 0 ? values_[s.b] : values_[s.c];
@@ -122,20 +125,6 @@ double Program::run(const Inputs& inputs) {
   return values_.back();
 }
 
-void Program::read(const Step& step, int64_t count, double* out) const {
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t offset = 0;
-    bool inside = true;
-    for (size_t n = 0; n < step.indices.size(); ++n) {
-      const double index = lines_[step.indices[n] * kPiece + k];
-      const int64_t extent = step.tensor->shape[n];
-      inside &= index >= 0 && index < static_cast<double>(extent);
-      offset = offset * extent + (inside ? static_cast<int64_t>(index) : 0);
-    }
-    out[k] = inside ? step.tensor->values[offset] : std::numeric_limits<double>::quiet_NaN();
-  }
-}
-
 // Piece by piece, which stay in the first cache. What is the same all along is computed once.
 void Program::run(const Inputs& inputs, const Line& line, double* out) {
   lines_.resize(steps_.size() * kPiece);
@@ -145,7 +134,7 @@ void Program::run(const Inputs& inputs, const Line& line, double* out) {
     const auto any = [&](std::initializer_list<int> from) {
       return std::any_of(from.begin(), from.end(), [&](int k) { return k >= 0 && varies[k]; });
     };
-    varies[n] = s.what == Step::Do::input  ? line.of[s.a] != nullptr
+    varies[n] = s.what == Step::Do::input  ? s.a == line.along || line.of[s.a]
                 : s.what == Step::Do::read ? std::any_of(s.indices.begin(), s.indices.end(),
                                                          [&](int k) { return varies[k]; })
                                            : any({s.a, s.b, s.c});
@@ -160,8 +149,12 @@ void Program::run(const Inputs& inputs, const Line& line, double* out) {
       if (!varies[n]) continue;
       const auto of = [&](int k) { return &lines_[k * kPiece]; };
       double* const to = of(int(n));
-      if (s.what == Step::Do::input) std::copy_n(line.of[s.a] + first, count, to);
-      if (s.what == Step::Do::read) read(s, count, to);
+      if (s.what == Step::Do::input && s.a == line.along)
+        std::iota(to, to + count, static_cast<double>(line.first + first));
+      else if (s.what == Step::Do::input)
+        std::copy_n(line.of[s.a] + first, count, to);
+      if (s.what == Step::Do::read)
+        for (int64_t k = 0; k < count; ++k) to[k] = read(s, [&](int n) { return of(n)[k]; });
       if (s.what == Step::Do::choose)
         for (int64_t k = 0; k < count; ++k) to[k] = of(s.a)[k] != 0 ? of(s.b)[k] : of(s.c)[k];
       if (s.what == Step::Do::apply) apply(s.op, of(s.a), of(s.b), count, to);

@@ -20,10 +20,12 @@ class Program {
   using Inputs = std::array<double, kSlots>;
   static Inputs at(int64_t b, int64_t h, int64_t i, int64_t j);  // the other inputs are 0
 
-  // What is not the same for some elements: of each such input as many numbers.
+  // Elements beside each other: `along` counts from `first` on. Of other inputs that are not the
+  // same for all of them, so many numbers.
   struct Line {
+    Slot along;
+    int64_t first = 0, count = 0;
     std::array<const double*, kSlots> of{};  // null: the same for all, as in the inputs
-    int64_t count = 0;
   };
 
   // Every read must be of a tensor, and every name be known, in the problem.
@@ -44,8 +46,8 @@ class Program {
     std::vector<int> indices;
   };
   int compile(const ExprPtr& e, const Problem& problem);
-  double read(const Step& step) const;
-  void read(const Step& step, int64_t count, double* out) const;
+  template <class IndexOf>
+  static double read(const Step& step, const IndexOf& index_of);
   void step(size_t n, const Inputs& inputs);
 
   std::vector<Step> steps_;

@@ -1,7 +1,5 @@
 #include "operator/evaluate/row_map.h"
 
-#include <numeric>
-
 #include "operator/evaluate/exact_program.h"
 
 namespace kw::spec {
@@ -12,8 +10,6 @@ MappedRows::MappedRows(const RowMap& map, const Problem& problem, Program::Slot 
                        int64_t columns)
     : element_(map.element, problem), row_(row), rows_(rows), columns_(columns) {
   for (const ExprPtr& sum : map.sums) sums_.emplace_back(sum, problem);
-  all_columns_.resize(columns);
-  std::iota(all_columns_.begin(), all_columns_.end(), 0.0);
 }
 
 const double* MappedRows::at(int64_t b, int64_t h) {
@@ -30,9 +26,7 @@ void MappedRows::compute(int64_t b, int64_t h, std::vector<double>& out) {
 void MappedRows::row(int64_t b, int64_t h, int64_t r, double* out) {
   Program::Inputs in = Program::at(b, h, 0, 0);
   in[row_] = double(r);
-  Program::Line line;
-  line.of[Program::d] = all_columns_.data();
-  line.count = columns_;
+  const Program::Line line{Program::d, 0, columns_};
   for (size_t s = 0; s < sums_.size(); ++s) {
     sums_[s].run(in, line, out);
     double total = 0;

@@ -31,7 +31,6 @@ class MappedRows {
 
   std::vector<Program> sums_;
   Program element_;
-  std::vector<double> all_columns_;  // 0, 1, ...
   const Program::Slot row_;
   const int64_t rows_, columns_;
   std::map<std::pair<int64_t, int64_t>, std::vector<double>> known_;

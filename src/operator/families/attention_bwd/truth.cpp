@@ -1,7 +1,6 @@
 // The gradients in fp64, a row of queries at a time.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 
 #include "num/compare.h"
@@ -332,22 +331,20 @@ class Rows : public Truth {
 
   // Of the row that the forward pass has just made: which keys count, and their products.
   void line_of_products(int64_t b, int64_t h, int64_t i) {
-    for (std::vector<double>* v :
-         {&positions_, &counts_, &products_, &slopes_, &magnitudes_, &elements_})
-      v->resize(N_);
-    std::iota(positions_.begin(), positions_.end(), 0.0);
-    if (!has_softmax(form_)) forward_.keep(0, b, h, i, 0, N_, counts_.data());
-    for (int64_t j = 0; j < N_; ++j) {
-      if (has_softmax(form_)) counts_[j] = forward_.weights()[j] != 0;
+    counts_.resize(N_);
+    products_.resize(N_);
+    if (has_softmax(form_))
+      counts_ = forward_.weights();
+    else
+      forward_.keep(0, b, h, i, 0, N_, counts_.data());
+    for (int64_t j = 0; j < N_; ++j)
       products_[j] = counts_[j] != 0 ? forward_.product(0, b, h, i, j) : 0;
-    }
   }
 
   void along(Program& program, int64_t b, int64_t h, int64_t i, std::vector<double>& out) {
-    Program::Line line;
-    line.of[Program::j] = positions_.data();
+    Program::Line line{Program::j, 0, N_};
     line.of[Program::score] = products_.data();
-    line.count = N_;
+    out.resize(N_);
     program.run(Program::at(b, h, i, 0), line, out.data());
   }
 
@@ -469,7 +466,7 @@ class Rows : public Truth {
   const Problem& problem_;
   Evaluator forward_;
   Program slope_, magnitude_, sink_, of_epilogue_;
-  std::vector<double> positions_, counts_, products_, slopes_, magnitudes_, elements_;  // of a row
+  std::vector<double> counts_, products_, slopes_, magnitudes_, elements_;  // of a row
   const int64_t M_, N_, D_, Dv_;
   int64_t b_ = -1, h_ = -1;                      // of which head these are
   std::vector<double> q_, k_, v_, d_o_;          // [rows, columns]

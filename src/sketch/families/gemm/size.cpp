@@ -51,9 +51,7 @@ class ProductSizer {
   std::string extent(size_t n) const { return tl::print(p_.plan.extents[n]); }
 
   static Stmt replaced(Stmt s, const std::vector<tl::Replacement>& swap) {
-    for (tl::Field& f : s.fields)
-      for (tl::Item& item : f.items)
-        if (item.expr) item.expr = tl::replace(item.expr, swap);
+    tl::each_expression(s, [&](tl::ExprPtr& e) { e = tl::replace(e, swap); });
     return s;
   }
 

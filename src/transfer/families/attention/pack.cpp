@@ -94,12 +94,9 @@ tl::Program packed(const tl::Program& program, const Facts& facts) {
     return folded(e);
   };
   tl::walk(out.body, [&](tl::Stmt& s) {
-    for (tl::Field& f : s.fields)
-      for (tl::Item& item : f.items) {
-        if (item.expr) item.expr = tl::rewrite(item.expr, change);
-        const bool letter = s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled;
-        if (letter && f.hole == tl::Hole::dims) item.name = renamed(item.name);
-      }
+    tl::each_expression(s, [&](ExprPtr& e) { e = tl::rewrite(e, change); });
+    if (s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled)
+      for (tl::Item& dim : s.dims()) dim.name = renamed(dim.name);
     if (s.op != tl::Op::arg_size) return;
     std::vector<tl::Item>& sizes = s.names();
     std::erase_if(sizes, [&](const tl::Item& d) { return d.name == facts.heads; });

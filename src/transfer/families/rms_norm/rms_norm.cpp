@@ -232,9 +232,7 @@ class Edits {
         return e->kind == tl::ExprKind::name && e->text == before ? tl::name(own) : nullptr;
       };
       tl::walk(result.program.body, [&](Stmt& s) {
-        for (tl::Field& f : s.fields)
-          for (tl::Item& item : f.items)
-            if (item.expr) item.expr = tl::rewrite(item.expr, renamed);
+        tl::each_expression(s, [&](tl::ExprPtr& e) { e = tl::rewrite(e, renamed); });
       });
     }
     result.bindings.push_back({own, eps.name, {}});
