@@ -14,12 +14,6 @@
 namespace kw::check {
 namespace {
 
-double mean_size(const Tensor& t) {
-  double sum = 0;
-  for (const double x : t.values) sum += std::abs(x);
-  return sum / double(std::max<size_t>(t.values.size(), 1));
-}
-
 // Arguments of reals that sinks read, and scores, masks and the epilogue do not.
 std::set<std::string> sinks_of(const spec::Form& form) {
   std::set<std::string> sinks, others, out;

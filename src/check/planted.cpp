@@ -172,6 +172,16 @@ bool can_be(const spec::Form& form, const Case& c) {
 
 bool is_data_of_integers(const spec::Argument& a) { return a.is_tensor && !is_float(a.dtype); }
 
+double mean_size(const Tensor& t) {
+  double sum = 0;
+  size_t count = 0;
+  for (const double x : t.values) {
+    sum += std::fabs(x);
+    count += x != 0;
+  }
+  return sum / double(std::max<size_t>(count, 1));
+}
+
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
   if (!e) return;
   if (e->kind == spec::Kind::read || e->kind == spec::Kind::argument) out.insert(e->name);

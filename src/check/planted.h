@@ -23,6 +23,9 @@ namespace kw::check {
 std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
                                         Diagnostics& diagnostics);
 
+// The mean magnitude of elements that were drawn: those of heads that a case does not run are 0.
+double mean_size(const Tensor& t);
+
 // The arguments that an expression reads; of none none.
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out);
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "check/far_arguments.h"
+#include "check/planted.h"
 #include "operator/family.h"
 
 namespace kw::check::families {
@@ -44,12 +45,6 @@ std::optional<Balance> balance_of(const Form& form) {
   const std::vector<std::string> names = further_arguments(form);
   find(form.product->value, {names.begin(), names.end()}, out);
   return out;
-}
-
-double mean_size(const Tensor& t) {
-  double sum = 0;
-  for (const double x : t.values) sum += std::fabs(x);
-  return sum / double(std::max<size_t>(t.values.size(), 1));
 }
 
 // All rows of one batch entry and head: sums over d.

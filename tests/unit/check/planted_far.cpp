@@ -51,6 +51,27 @@ TEST(PlantedFar, a_third_of_a_gates_elements_is_far_away_and_a_third_as_drawn) {
   }
 }
 
+// A case runs a few of many heads, and draws no others: what is planted is as far for these.
+TEST(PlantedFar, scores_lie_as_far_below_in_a_few_of_many_heads) {
+  for (const int64_t heads : {8, 64}) {
+    const spec::Capture of = test::capture_of(
+        test::with_heads(transfer::form_of("score s * 0.125\nkeep j <= i\n"), heads));
+    const std::vector<Case> cases = planted_cases(of, Options{});
+    const auto below = std::find_if(cases.begin(), cases.end(),
+                                    [](const Case& c) { return c.planted == Planted::below; });
+    ASSERT_NE(below, cases.end()) << heads;
+    EXPECT_LE(below->heads.size(), 8u);
+    Diagnostics d;
+    const auto problem = problem_of(of.form, *below, d);
+    ASSERT_TRUE(problem) << render(d);
+    spec::Evaluator evaluator(of.form, *problem);
+    std::vector<double> output(evaluator.value_dim());
+    const double lse = evaluator.row(0, below->heads[0], 0, output.data());
+    EXPECT_GT(lse, -300) << heads;
+    EXPECT_LT(lse, -100) << heads;
+  }
+}
+
 // 1 less the sigmoid of 30 is 0 in fp32, and of 100 it is 0 for everybody.
 TEST(PlantedFar, what_fp32_cannot_do_is_left_out) {
   const spec::Capture of = of_heads(
