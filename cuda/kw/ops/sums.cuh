@@ -98,9 +98,9 @@ KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real fact
     const int thread = pair / 8 * 32 + pair % 8 * 4;  // the first of the four
     const float4* const v = reinterpret_cast<const float4*>(from.row_to_write(0, 0, 0)) +
                             (i64(block) * groups + n) * 128 + (kApart ? thread / 4 : thread);
-    float4 found[4];  // of each neighbour, or each one's first, second ...
+    float4 found[4];  // of each neighbour, or each one's first, second ...; by L1, since a thread takes half of a sector at a time
 #pragma unroll
-    for (int k = 0; k < 4; ++k) found[k] = __ldcg(v + (kApart ? k * 32 : k));
+    for (int k = 0; k < 4; ++k) found[k] = __ldca(v + (kApart ? k * 32 : k));
     if constexpr (kApart) {
       const float4 a = found[0], b = found[1], c = found[2], d = found[3];
       found[0] = {a.x, b.x, c.x, d.x}, found[1] = {a.y, b.y, c.y, d.y};

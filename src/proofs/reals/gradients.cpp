@@ -1,6 +1,8 @@
 #include "proofs/reals/gradients.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "proofs/reals/walk.h"
 #include "tl/traits.h"
@@ -15,10 +17,20 @@ using tl::Op;
 using tl::Stmt;
 
 // Products that a turn makes for the one before it, as they are said: all turns but the first make
-// them, and behind the loop they stand once, for the last. So there is one for each turn.
+// them, and behind the loop they stand once, for the last. So there is one for each turn. Which
+// turn is the first, a parameter of the step says: it is true in the one call that stands before
+// the loops, and false in those that stand in one.
 class Late {
  public:
-  explicit Late(const tl::Program& program) { count(program.body, false, ""); }
+  explicit Late(const tl::Program& program) {
+    tl::walk(program.body, [&](const Stmt& s) {
+      if (s.op != Op::step) return;
+      for (size_t n = 0; n < s.params().size(); ++n)
+        if (is_first_turn(program, s.name(), n))
+          but_first_[s.name()].insert("not " + s.params()[n].name);
+    });
+    count(program.body, nullptr, false, "");
+  }
   bool has(const Stmt& s) const {
     const auto said = counts_.find(tl::print_head(s));
     return said != counts_.end() && said->second == Counts{1, 0, 1};
@@ -29,18 +41,37 @@ class Late {
     int but_first = 0, in_all = 0, behind = 0;
     bool operator==(const Counts&) const = default;
   };
-  void count(const std::vector<Stmt>& body, bool repeats, const std::string& but_first) {
+  static bool is_first_turn(const tl::Program& program, const std::string& step, size_t n) {
+    int before = 0, others = 0;
+    const auto look = [&](auto& self, const std::vector<Stmt>& body, bool repeats) -> void {
+      for (const Stmt& s : body) {
+        if (s.op == Op::call && s.name() == step) {
+          const bool given = n < s.arguments().size();
+          const std::string is = given ? tl::print(s.arguments()[n].expr) : "";
+          ++(!repeats && is == "true" ? before : others);
+          if (repeats && is == "false") --others;
+        }
+        self(self, s.body, repeats || s.op == Op::step || tl::is_loop(s.op));
+      }
+    };
+    look(look, program.body, false);
+    return before == 1 && others == 0;
+  }
+  void count(const std::vector<Stmt>& body, const Stmt* step, bool repeats,
+             const std::string& but_first) {
     for (const Stmt& s : body) {
       if (tl::is(s.op, Family::contract)) {
         Counts& counts = counts_[tl::print_head(s)];
         ++(!repeats ? counts.behind : but_first.empty() ? counts.in_all : counts.but_first);
       }
       std::string condition = but_first;
-      if (s.op == Op::if_ && repeats && tl::print(s.condition()) == "not first")
-        condition = "not first";
-      count(s.body, repeats || s.op == Op::step || tl::is_loop(s.op), condition);
+      if (s.op == Op::if_ && step && but_first_[step->name()].count(tl::print(s.condition())))
+        condition = tl::print(s.condition());
+      const bool is_step = s.op == Op::step;
+      count(s.body, is_step ? &s : step, repeats || is_step || tl::is_loop(s.op), condition);
     }
   }
+  std::map<std::string, std::set<std::string>> but_first_;  // conditions, of each step
   std::map<std::string, Counts> counts_;
 };
 

@@ -1,7 +1,9 @@
 // The obligations of attention's gradients: what the rules make is proved, and a wrong token is
 // found at its place, or left open with its reason.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "edited_program.h"
 #include "in_clone.h"
 #include "made.h"
 #include "proofs/proofs.h"
@@ -47,9 +49,27 @@ TEST(Gradients, of_programs_that_the_rules_made_are_proved) {
     }
 }
 
-TEST(Gradients, at_wide_heads_are_proved) {
-  for (const char* width : {"head_dim 256\n", "head_dim 96\n"})
+TEST(Gradients, at_other_head_dimensions_are_proved) {
+  for (const char* width : {"head_dim 256\n", "head_dim 96\n", "head_dim 64\n"})
     EXPECT_EQ(left(made_of(std::string(kCausal) + width + "gradients\n")), "") << width;
+}
+
+// Products of a turn that the next one makes: all turns but the first, and one behind the loop.
+// Which turn is the first, the calls say and no name.
+TEST(Gradients, of_products_a_turn_late_are_proved_where_each_turn_has_one) {
+  const Made made{transfer::form_of("score s * 0.125\nhead_dim 64\ngradients\n"),
+                  test::text_of("full_narrow_bwd")};
+  EXPECT_EQ(left(made), "");
+  Made other = with(made, "first: bool", "opening: bool");
+  other = with(with(other, "if first:", "if opening:"), "if not first:", "if not opening:");
+  EXPECT_EQ(left(other), "");
+  const std::string late = "wgmma_add_transposed_a dk_r";
+  for (const char* is : {"true", "x == 7", "x % 2 == 0"})
+    expect_left(with(made, "advance(x, false)", fmt::format("advance(x, {})", is)), "", late);
+  expect_left(with(made, "- 1, true)", "- 1, false)"), "", late);
+  expect_left(with(made, "if not first:\n                wait ds_full",
+                   "if first:\n                wait ds_full"),
+              "", late);
 }
 
 // The row and the key of what is refuted are the user's: i a query's, j a key's.

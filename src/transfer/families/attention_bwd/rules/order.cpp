@@ -5,13 +5,15 @@
 //     ->   let keys = ceil_div(N, BN), per_section = section * keys, r = w % per_section
 //          let head = w // per_section * section + r % section
 //          return r // section, head % G, head // G
-//   with `section: size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)`
+//   with `section: size = heads_at_once(M * D * 8 * (H // G), ceil_div(N, BN), 1, B * G)`
 //
 // When     the first query of a block of keys moves with the block, and the last does not: causal
-//          masks. Sections of as many key heads as have the rows of their queries in L2 follow each
-//          other; within one, the longest blocks of all heads come first, so that the last ones to
-//          run are short. And where blocks take turns (turns.cpp), of any mask: so a turn goes
-//          round the blocks of few heads at once.
+//          masks. Sections of as many key heads as have the rows of their queries in L2, and the
+//          sums that become dq, follow each other; within one, the longest blocks of all heads come
+//          first, so that the last ones to run are short. And where blocks take turns (turns.cpp),
+//          of any mask: so a turn goes round the blocks of few heads at once. There the sums are
+//          not counted (4 in place of 8 bytes): with half as many heads, blocks would wait for more
+//          of their own.
 // Effect   none: blocks are independent, but for the order in which dq is added up.
 #include <fmt/format.h>
 
@@ -25,7 +27,8 @@ bool rule_order(Edit& edit) {
                     head = edit.local("head");
   if (!edit.insert(
           edit.behind_arguments(tl::Op::arg_size),
-          section + ": size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)"))
+          fmt::format("{}: size = heads_at_once(M * D * {} * (H // G), ceil_div(N, BN), 1, B * G)",
+                      section, edit.target.deterministic ? 4 : 8)))
     return false;
   for (tl::Stmt& s : edit.program.body)
     if (s.op == tl::Op::def && s.name() == "block_of")
