@@ -52,6 +52,7 @@ KW_SHIM unsigned min(unsigned, unsigned);
 KW_SHIM int __vimax3_s32(int, int, int);
 template <class T> __attribute__((device)) T __ldg(const T*);
 template <class T> __attribute__((device)) T __ldcg(const T*);
+template <class T> __attribute__((device)) T __ldca(const T*);
 KW_SHIM float2 make_float2(float, float);
 KW_SHIM float4 make_float4(float, float, float, float);
 template <class T> __attribute__((device)) void __stcs(T*, T);
