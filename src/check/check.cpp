@@ -133,19 +133,90 @@ void undecided_by_proof(Report& report) {
       "no case that ran shows it; if these sizes or data cannot be, say so in the specification";
 }
 
-// "chosen 0 to 42": of each tensor of integers what it was, in all cases.
-std::vector<std::string> integers_of(const std::vector<Trial>& trials) {
-  std::map<std::string, std::pair<int64_t, int64_t>> ranges;
-  for (const Trial& t : trials)
-    for (const auto& [name, range] : t.integers) {
-      const auto [at, first] = ranges.emplace(name, range);
-      at->second = {std::min(at->second.first, range.first),
-                    std::max(at->second.second, range.second)};
-    }
+// Of each tensor of integers the least and the largest that a case has.
+using Ranges = std::map<std::string, std::pair<int64_t, int64_t>>;
+
+// "chosen 0 to 42"
+std::vector<std::string> words_of(const Ranges& ranges) {
   std::vector<std::string> out;
   for (const auto& [name, range] : ranges)
     out.push_back(fmt::format("{} {} to {}", name, range.first, range.second));
   return out;
+}
+
+// Runs them all; false where one is refuted or invalid, and then the report says so.
+bool run_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
+                std::vector<Case>& cases, Ranges& integers, Report& report) {
+  constexpr exec::Fused kFused[] = {exec::Fused::none, exec::Fused::left, exec::Fused::right};
+  for (size_t n = 0; n < cases.size(); ++n) {
+    cases[n].packed = packs_heads(program);
+    cases[n].fused = kFused[(n + n / 3) % 3];  // every third has the same grid
+  }
+  std::vector<Trial> trials =
+      run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
+                std::max(options.threads, 1));
+  for (const Trial& t : trials)
+    for (const auto& [name, range] : t.integers) {
+      const auto [at, first] = integers.emplace(name, range);
+      at->second = {std::min(at->second.first, range.first),
+                    std::max(at->second.second, range.second)};
+    }
+  report.integers = words_of(integers);
+  for (size_t n = 0; n < trials.size(); ++n) {
+    Trial& t = trials[n];
+    if (!t.valid) {
+      report.verdict = Verdict::invalid;
+      report.diagnostics = std::move(t.diagnostics);
+      return false;
+    }
+    ++report.cases;
+    report.ran.insert(t.ran.begin(), t.ran.end());
+    report.shapes.push_back(describe(cases[n]));
+    report.rows += t.rows;
+    report.key_blocks += t.key_blocks;
+    report.worst = std::max(report.worst, t.worst);
+    if (!t.failure) continue;
+    refute(program, capture, options, cases[n], std::move(*t.failure), report);
+    return false;
+  }
+  return true;
+}
+
+// Whether it moves or computes something: waits and arrivals are the schedules' to walk.
+bool touches_values(const tl::Stmt& s) {
+  using tl::Family;
+  if (s.op == tl::Op::call) return true;  // of another tile, perhaps
+  for (const Family f : {Family::copy_in, Family::copy_out, Family::move, Family::contract,
+                         Family::map, Family::reduce, Family::gather, Family::result})
+    if (tl::is(s.op, f)) return true;
+  return false;
+}
+
+// The first in the text that no case has run, of those that some launch may run; null: all have.
+const tl::Stmt* never_run(const Report& r) {
+  const tl::Stmt* first = nullptr;
+  for (const tl::Stmt* s : r.indices ? r.indices->statements : decltype(r.indices->statements){})
+    if (touches_values(*s) && !r.ran.count(s) && (!first || s->span.begin < first->span.begin))
+      first = s;
+  return first;
+}
+
+// Of one head, as many rows as keys, more and more: a loop over whole blocks may have two of them
+// where a row sees hundreds of keys alone.
+std::optional<Case> longer_case(const spec::Capture& capture, const Options& options,
+                                int64_t rows) {
+  const spec::Form& form = capture.form;
+  if (form.M.name.empty() || form.N.name.empty()) return std::nullopt;
+  Case c = case_of(capture, 1, rows, rows, 30000 + rows);
+  choose_heads(form, c, false);
+  if (spec::heads_are_alike(form)) {
+    c.heads = {0};
+    c.key_heads = 1;
+  }
+  // So far apart that a row's largest comes late.
+  for (const std::string& q : Family::of(form).sharpened(form)) c.draws.arguments[q].scale *= 6;
+  if (scores_of(form, c) > options.further_scores) return std::nullopt;
+  return c;
 }
 
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
@@ -158,31 +229,15 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   for (Case& c : cases_of_tails(program, capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
   keep_to_limits(capture.form, report.indices, options.scores, cases);
-  constexpr exec::Fused kFused[] = {exec::Fused::none, exec::Fused::left, exec::Fused::right};
-  for (size_t n = 0; n < cases.size(); ++n) {
-    cases[n].packed = packs_heads(program);
-    cases[n].fused = kFused[(n + n / 3) % 3];  // every third has the same grid
-  }
-  std::vector<Trial> trials =
-      run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
-                std::max(options.threads, 1));
   report.verdict = Verdict::holds;
-  report.integers = integers_of(trials);
-  for (size_t n = 0; n < trials.size(); ++n) {
-    Trial& t = trials[n];
-    if (!t.valid) {
-      report.verdict = Verdict::invalid;
-      report.diagnostics = std::move(t.diagnostics);
-      return;
-    }
-    ++report.cases;
-    report.ran.insert(t.ran.begin(), t.ran.end());
-    report.shapes.push_back(describe(cases[n]));
-    report.rows += t.rows;
-    report.key_blocks += t.key_blocks;
-    report.worst = std::max(report.worst, t.worst);
-    if (!t.failure) continue;
-    return refute(program, capture, options, cases[n], std::move(*t.failure), report);
+  Ranges integers;
+  if (!run_values(program, capture, options, cases, integers, report)) return;
+  for (int64_t rows = 640; rows <= 2560 && options.schedules && never_run(report); rows *= 2) {
+    std::vector<Case> longer;
+    if (auto c = longer_case(capture, options, rows)) longer.push_back(std::move(*c));
+    keep_to_limits(capture.form, report.indices, options.scores, longer);
+    if (!run_values(program, capture, options, longer, integers, report)) return;
+    for (Case& c : longer) cases.push_back(std::move(c));
   }
   if (options.examine)
     report.unseen = unseen(program, capture, cases, std::max(options.threads, 1),
@@ -225,26 +280,6 @@ std::string_view name(Verdict v) {
 }
 
 namespace {
-
-// Whether it moves or computes something: waits and arrivals are the schedules' to walk.
-bool touches_values(const tl::Stmt& s) {
-  using tl::Family;
-  if (s.op == tl::Op::call) return true;  // of another tile, perhaps
-  for (const Family f : {Family::copy_in, Family::copy_out, Family::move, Family::contract,
-                         Family::map, Family::reduce, Family::gather, Family::result})
-    if (tl::is(s.op, f)) return true;
-  return false;
-}
-
-// The first in the text.
-std::string never_run(const Report& r) {
-  const tl::Stmt* first = nullptr;
-  if (!r.indices || !r.exact.ran) return "";
-  for (const tl::Stmt* s : r.indices->statements)
-    if (touches_values(*s) && !r.ran.count(s) && (!first || s->span.begin < first->span.begin))
-      first = s;
-  return first ? fmt::format("`{}`, {}", tl::print_head(*first), first->span.place()) : "";
-}
 
 // A loop may make as many turns as in some kind of block, or repeats itself. Where nothing is known
 // of the most, one that nobody has entered may be entered elsewhere.
@@ -302,7 +337,8 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
     if (options.values) check_values(program, capture, options, report);
     if (options.exact && report.verdict == Verdict::holds)
       check_exact(program, capture, options, report);
-    report.never_run = never_run(report);
+    if (const tl::Stmt* s = report.exact.ran ? never_run(report) : nullptr)
+      report.never_run = fmt::format("`{}`, {}", tl::print_head(*s), s->span.place());
     if (!options.values && !report.exact.ran && report.verdict == Verdict::holds) {
       report.verdict = Verdict::inconclusive;
       report.diagnostics.error(

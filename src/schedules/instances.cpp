@@ -240,6 +240,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         if (found.fault) return;
       }
       const Walked walked = found.walker->walk({block}, {Arms::never, 0}, true);
+      if (walked.fault && argument < 0) return;  // such data are not admitted, which is proved
       found.fault = walked.fault;
       for (const Stream& s : walked.streams) block.length += int64_t(s.size());
       if (many) {
@@ -267,8 +268,8 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         if (shape == Shape::ragged && !of_rows) sizes[letter] += kWithin;
       }
       if (!tried.insert(sizes).second) continue;
-      // The last ends within a tile.
-      for (const int64_t argument : {int64_t(0), most / 2, most, most / 2 + kWithin})
+      // The fourth ends within a tile. Below 0 is what has no key: a window, a length.
+      for (const int64_t argument : {int64_t(0), most / 2, most, most / 2 + kWithin, -2 * most})
         if (argument == 0 || integers) try_launch(sizes, argument, false);
     }
   }

@@ -49,6 +49,9 @@ def main():
         with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
             capture_file(arguments.spec, arguments.function, arguments.dtype, arguments.out,
                          arguments.case, arguments.training)
+    except (SystemExit, KeyboardInterrupt) as error:  # the user's code: ours raises none
+        _refuse(Problem("spec.exits", f"the specification raises {type(error).__name__}, which ends Python", 1,
+                        hint="return the output; what cannot be computed may raise an error"), arguments.spec)
     except Exception as error:
         refused = error if isinstance(error, Problem) else of_machine(error)
         if refused is not None:

@@ -28,6 +28,7 @@ def called(spec, inputs, twice):
     before = elsewhere.state(spec) if twice else {}
     with questions.watched(spec):
         own = spec.function(*inputs)
+    _refuse_other_outputs(spec, own)
     elsewhere.refuse_change(spec, before)
     for name, value, version, line in zip(spec.names, inputs, versions, spec.lines):
         if isinstance(value, torch.Tensor) and value._version != version:
@@ -38,6 +39,14 @@ def called(spec, inputs, twice):
                       hint="a kernel computes one function of its arguments: take random numbers, counters and "
                       "other state out, or pass them as arguments")
     return own
+
+
+def _refuse_other_outputs(spec, own):
+    for value in own if isinstance(own, (tuple, list)) else [own]:
+        if not isinstance(value, torch.Tensor):
+            raise Problem("spec.output", f"{spec.name} returns {'' if value is own else 'among others '}a {type(value).__name__}, "
+                          "and what a kernel gives is tensors", spec.line,
+                          hint="return the output, or the output and the log-sums in a tuple")
 
 
 def written(spec, name, line):

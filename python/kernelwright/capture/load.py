@@ -147,6 +147,11 @@ def _function(file, text, module, definitions, wanted):
         raise Problem("spec.inputs", f"{name} takes {len(arguments)} arguments, example_inputs() "
                       f"returns {len(values)}", definitions["example_inputs"].lineno)
     arguments = arguments[: len(values)]
+    for a, value in zip(arguments, values):
+        if isinstance(value, torch.Tensor) and not value.numel():
+            raise Problem("spec.inputs", f"example_inputs() gives {a.arg} as {list(value.shape)}, and a tensor without "
+                          "elements shows nothing", definitions["example_inputs"].lineno,
+                          hint="let every size be at least 1, such as B 2 and S 256")
     return UserSpec(file, name, getattr(module, name), values, [a.arg for a in arguments],
                     [a.lineno for a in arguments], [a.col_offset + 1 for a in arguments],
                     node.lineno, text, wanted or "")

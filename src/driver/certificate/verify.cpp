@@ -68,7 +68,7 @@ void FolderVerifier::unread() {
   for (const auto& [name, text] : tree_.texts)
     if (!read_.count(name) &&
         std::none_of(whole.begin(), whole.end(),
-                     [&](const std::string& part) { return name.starts_with(part); }))
+                     [&name = name](const std::string& part) { return name.starts_with(part); }))
       add("file " + name, Standing::changed,
           "the certificate names it, and neither is it made of anything nor anything of it");
 }

@@ -95,8 +95,15 @@ std::vector<fs::path> read_by(const Tools& tools, const std::string& spec) {
 
 bool put(const fs::path& made, const fs::path& out, Diagnostics& diagnostics) {
   const fs::path target = out.has_filename() ? out : out.parent_path();  // "out/x/"
-  StagedFolder staged(target);
   std::error_code failed;
+  if (!fs::exists(made, failed)) {
+    diagnostics
+        .error("spec.exits", {},
+               "Python ended, and said that all is well, before the function was captured")
+        .hint = "the file, or what it imports, ends the process: os._exit() does";
+    return false;
+  }
+  StagedFolder staged(target);
   fs::rename(made, staged.path(), failed);
   if (failed) {  // another file system
     failed.clear();

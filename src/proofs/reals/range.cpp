@@ -52,6 +52,20 @@ bool divides(const spec::Form& form) {
   return found;
 }
 
+// Whether it has an exponential that nothing divides by itself: numbers of its own are then as
+// large.
+bool has_exponentials(const spec::Form& form) {
+  bool found = false;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      found |= part->kind == spec::Kind::unary && (part->name == "exp" || part->name == "exp2");
+      return spec::ExprPtr();
+    });
+  });
+  return found;
+}
+
 bool is_positive_literal(const ExprPtr& e) {
   return (e->kind == ExprKind::integer || e->kind == ExprKind::real) && std::stod(e->text) > 0;
 }
@@ -82,6 +96,7 @@ class Reals {
   Reals(const tl::Program& program, const spec::Form& form)
       : program_(program),
         divides_(divides(form)),
+        exponentials_(has_exponentials(form)),
         halves_(form.dtype == Dtype::f16),
         of_gradients_(form.training() == spec::Training::backward),
         softmax_(std::any_of(
@@ -97,6 +112,10 @@ class Reals {
     });
     tl::walk(program_.body, [&](const Stmt& s) { statement(s); });
     if (references_.empty()) without_reference();
+    tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op == Op::rows || s.op == Op::after) pass(s);
+    });
+    if (!of_gradients_ && !exponentials_) of_data();
     if (halves_) passes_of_halves();
     for (const std::string& m : references_)
       if (halves_ && begun_.count(m))
@@ -114,6 +133,8 @@ class Reals {
       by_log_sums_.insert(tl::base_name(s.dst()));
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
+    if (s.op == Op::sum)
+      for (const tl::Item& d : s.names()) sums_[d.name] = s.value();
     for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
         if (item.expr) expression(item.expr, nullptr);
@@ -235,6 +256,77 @@ class Reals {
     return std::nullopt;
   }
 
+  // ---- passes over rows
+  // A difference of what is nearly equal has no digits left, and no sign: a variance that is a mean
+  // of squares less the square of the mean has a root that is no number.
+  void pass(const Stmt& of) {
+    tl::walk(of.body, [&](const Stmt& s) {
+      each(s, [&](const tl::Expr& e) {
+        if (has_poles(e) && differs(e.args.back()))
+          open(fmt::format("`{}`, where terms of `{}` cancel", tl::print_head(s),
+                           tl::print(e.args.back())));
+      });
+    });
+  }
+
+  bool differs(const ExprPtr& e) const {
+    if (constant(e)) return false;
+    if (e->kind == ExprKind::name) {
+      for (const auto* named : {&lets_, &sums_})
+        if (const auto at = named->find(e->text); at != named->end()) return differs(at->second);
+      return false;
+    }
+    if (e->kind == ExprKind::call && (has_poles(*e) || e->text == "exp2" || e->text == "abs"))
+      return false;
+    if (e->kind == ExprKind::binary && e->text == "*" && tl::equal(e->args[0], e->args[1]))
+      return false;
+    if (e->kind == ExprKind::binary && e->text == "-") return true;
+    if (e->kind == ExprKind::binary && e->text == "+" &&
+        (is_negative(e->args[0]) || is_negative(e->args[1])))
+      return true;
+    return std::any_of(e->args.begin(), e->args.end(),
+                       [&](const ExprPtr& a) { return differs(a); });
+  }
+
+  static bool is_negative(const ExprPtr& e) {
+    if (const auto x = constant(e)) return *x < 0;
+    if (e->kind == ExprKind::unary && e->text == "-") return true;
+    return e->kind == ExprKind::binary && e->text == "*" &&
+           (is_negative(e->args[0]) != is_negative(e->args[1]));
+  }
+
+  // Exponentials of data, where the function has none: a sigmoid that is exp(x) / (1 + exp(x)) is
+  // no number from 89 on. Of scores, where there is a reference, it bounds them.
+  void of_data() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      const bool weights = tl::is(s.op, tl::Family::map) && !softmax_;
+      for (const tl::Field& f : s.fields)
+        for (const tl::Item& item : f.items)
+          if (item.expr && (weights || !tl::is(s.op, tl::Family::map)))
+            unbounded(item.expr, weights);
+    });
+  }
+
+  void unbounded(const ExprPtr& e, bool weights) {
+    if (e->kind == ExprKind::call && e->text == "exp2" && (weights || reads(e->args[0]) > 0)) {
+      const std::optional<double> most = bound(e->args[0]);
+      if (!most || *most > kBounded) open(fmt::format("`{}`, which nothing bounds", tl::print(e)));
+    }
+    if (e->kind == ExprKind::call && e->text == "reciprocal" && bound(e)) return;
+    for (const ExprPtr& a : e->args) unbounded(a, weights);
+  }
+
+  template <class F>
+  static void each(const Stmt& s, const F& f) {
+    const auto look = [&](auto& self, const ExprPtr& e) -> void {
+      f(*e);
+      for (const ExprPtr& a : e->args) self(self, a);
+    };
+    for (const tl::Field& field : s.fields)
+      for (const tl::Item& item : field.items)
+        if (item.expr) look(look, item.expr);
+  }
+
   // What is written of a row, in fp16, may be no larger than the function's own by constants.
   void passes_of_halves() {
     tl::walk(program_.body, [&](const Stmt& s) {
@@ -287,12 +379,12 @@ class Reals {
   }
 
   const tl::Program& program_;
-  const bool divides_, halves_, of_gradients_, softmax_;
+  const bool divides_, exponentials_, halves_, of_gradients_, softmax_;
   const double slack_;
-  std::map<std::string, ExprPtr> lets_;
-  std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
-  std::set<std::string> references_, begun_;  // vectors that begin with a number
-  std::set<std::string> by_log_sums_;         // tiles
+  std::map<std::string, ExprPtr> lets_, sums_;  // of a row
+  std::map<std::string, ExprPtr> of_launch_;    // floats that are arguments; null: the user's
+  std::set<std::string> references_, begun_;    // vectors that begin with a number
+  std::set<std::string> by_log_sums_;           // tiles
   std::string why_;
 };
 

@@ -28,9 +28,36 @@ class OnlineSoftmax : public RealWalk {
  public:
   OnlineSoftmax(const tl::Program& program, const spec::Form& form,
                 const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
-      : RealWalk(program, form, sizes, blocks_of_queries(), vocabulary) {}
+      : RealWalk(program, form, sizes, blocks_of_queries(), vocabulary), form_(form) {
+    for (const spec::Term& term : form.terms) {
+      for (const spec::ExprPtr& e : {term.score, term.keep, term.sink, term.factor}) of_scores(e);
+      for (const spec::Operand* operand : spec::operands(term))
+        if (operand->row) {
+          for (const spec::ExprPtr& sum : operand->row->sums) of_scores(sum);
+          of_scores(operand->row->element);
+        }
+    }
+  }
 
  private:
+  // Names in what the specification's scores are made of.
+  void of_scores(const spec::ExprPtr& e) {
+    if (!e) return;
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      of_scores_.insert(part->name);
+      return spec::ExprPtr();
+    });
+  }
+
+  // Nothing else is in the program's: a number of the row is the same for all its keys, and a
+  // softmax takes it off again. But scores as large as it are rounded before.
+  bool has_more(const ExprPtr& e) const {
+    const std::set<std::string> found = arguments_of(e);
+    return std::any_of(found.begin(), found.end(), [&](const std::string& argument) {
+      return !of_scores_.count(argument) && !of_scores_.count(form_.user_name(argument));
+    });
+  }
+
   // ---- who is what
   void role(const Stmt& s) override {
     RealWalk::role(s);
@@ -166,7 +193,7 @@ class OnlineSoftmax : public RealWalk {
       scores.asked = nullptr;
       return;
     }
-    if (scores.asked || degree(s.value(), state) > 0) return other(s);
+    if (scores.asked || degree(s.value(), state) > 0 || has_more(s.value())) return other(s);
     scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
     if (scores.gain > most_gain_ || scores.degree > specified_.score ||
@@ -307,6 +334,8 @@ class OnlineSoftmax : public RealWalk {
     return (sum && is_zero(e->args[1])) || (reference && is_minus_infinity(e->args[1]));
   }
 
+  const spec::Form& form_;
+  std::set<std::string> of_scores_;
   std::set<std::string> references_, factors_, sums_, carried_, within_turns_;
   Arms begun_;  // with what the reference begins
 };

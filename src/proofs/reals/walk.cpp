@@ -26,10 +26,14 @@ std::string RealWalk::run() {
   const Stmt* kernel = program_.kernel();
   if (!kernel) return "the program has no kernel";
   for (const Stmt& s : program_.body)
-    for (const Stmt& a : s.body)
+    for (const Stmt& a : s.body) {
       if (a.op == Op::arg_f32)
         for (const tl::Item& d : a.names())
           if (d.expr) of_launch(d.name, d.expr);
+      const bool of_the_user = a.op == Op::arg_f32 || tl::is(a.op, Family::tensor);
+      for (const tl::Item& d : of_the_user ? a.names() : std::vector<tl::Item>{})
+        if (!d.expr) arguments_[d.name] = {d.name};
+    }
   tl::walk(kernel->body, [&](const Stmt& s) { role(s); });
   roles_known();
   for (const Stmt& s : program_.body)
@@ -129,6 +133,8 @@ void RealWalk::pass(const Stmt& of) {
       }
     if (what && (s.op == Op::sum || s.op == Op::dot_row))
       for (const tl::Item& d : s.names()) remember(d.name, what);
+    if (what && s.has(tl::Hole::tensor) && s.op != Op::dot_row)
+      arguments_[tl::base_name(s.tensor())].merge(arguments_of(what));
     if (what && (of_data(what, 1) > most_of_rows() || constants_.gain(what) > most_gain_of_rows() ||
                  cancels(what)))
       other(s);
@@ -164,6 +170,15 @@ void RealWalk::define(const std::string& name, const ExprPtr& e) {
 void RealWalk::remember(const std::string& name, const ExprPtr& e) {
   constants_.remember(name, e);
   degrees_[name] = of_data(e, 1);
+  arguments_[name] = arguments_of(e);
+}
+
+std::set<std::string> RealWalk::arguments_of(const ExprPtr& e) const {
+  std::set<std::string> out;
+  const auto known = arguments_.find(tl::base_name(e));
+  if (known != arguments_.end()) out = known->second;
+  for (const ExprPtr& a : e->args) out.merge(arguments_of(a));
+  return out;
 }
 
 // ---- blocks, turns, branches

@@ -98,6 +98,8 @@ class RealWalk : protected Names {
     return is_detour(e, state, specified_.all);
   }
   bool is_detour(const tl::ExprPtr& e, const State& state, const Degrees::Has& has);
+  // The function's arguments of reals that a formula reads, through vectors, lets and passes.
+  std::set<std::string> arguments_of(const tl::ExprPtr& e) const;
   // A number, a vector or a sum, by what it is made of.
   void remember(const std::string& name, const tl::ExprPtr& e);
 
@@ -129,6 +131,7 @@ class RealWalk : protected Names {
                  const Degrees::Has& has);
 
   std::map<std::string, int> degrees_;
+  std::map<std::string, std::set<std::string>> arguments_;  // of each name that is made of some
   size_t bodies_ = 0;
 };
 

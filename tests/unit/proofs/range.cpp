@@ -72,5 +72,35 @@ TEST(Range, rows_that_a_pass_writes_in_fp16_are_multiplied_by_no_data) {
   EXPECT_EQ(answer(made_of(scaled, "sm_80")), "");
 }
 
+// A mean of squares less the square of the mean is below 0 where rows are nearly constant.
+TEST(Range, roots_in_a_pass_are_of_no_difference) {
+  const Made made = made_of(
+      "k_sum k[b, h, j, d]\nk_sum (k[b, h, j, d] - sum0 * 0.0078125) * (k[b, h, j, d] - sum0 * "
+      "0.0078125)\nk_row (k[b, h, j, d] - sum0 * 0.0078125) * rsqrt(sum1 * 0.0078125 + "
+      "0.00001)\nscore s\n");
+  EXPECT_EQ(answer(made), "") << made.text;
+  const std::string square = "(k[b, h, r, j] - norm) * (k[b, h, r, j] - norm)";
+  const Made squares = with(made, square, "k[b, h, r, j] * k[b, h, r, j]");
+  expect_named(with(squares, "rsqrt(row_total2 * 0.0078125 +",
+                    "rsqrt(row_total2 * 0.0078125 - norm * norm +"),
+               "- norm * norm");
+  expect_named(with(squares, "rsqrt(row_total2 * 0.0078125 +",
+                    "rsqrt(row_total2 * 0.0078125 + norm * norm * -1.0 +"),
+               "cancel");
+}
+
+// exp(x) / (1 + exp(x)) is no number where exp(x) is infinite; 1 / (1 + exp(-x)) is 1.
+TEST(Range, exponentials_of_data_that_the_function_has_not_are_bounded) {
+  const Made made = made_of("k_row sigmoid(k[b, h, j, d])\nscore s\n");
+  EXPECT_EQ(answer(made), "") << made.text;
+  const std::string right = "reciprocal(1.0 + exp2(-k[b, h, r, j] * log2e))";
+  expect_named(with(made, right,
+                    "exp2(k[b, h, r, j] * log2e) * reciprocal(1.0 + exp2(k[b, h, r, j] * log2e))"),
+               "which nothing bounds");
+  const std::string gated = "argument gates f32[H]\nscore s * 0.125\nepilogue o * ";
+  EXPECT_EQ(answer(made_of(gated + "sigmoid(gates[h])\n")), "");
+  EXPECT_EQ(answer(made_of(gated + "exp(gates[h])\n")), "");
+}
+
 }  // namespace
 }  // namespace kw::proofs

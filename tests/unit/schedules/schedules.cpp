@@ -181,6 +181,22 @@ TEST(AllSequences, say_which_loops_repeat) {
   EXPECT_EQ(of(split, "420) - 1, 0)").second, true);
 }
 
+// Integers below 0 are data too: where a width of -1 leaves a row no key, what is copied in for it
+// is waited for in no loop.
+TEST(AllSequences, have_blocks_that_data_below_0_leave_without_keys) {
+  const auto of = [](const std::string& first) {
+    std::string text =
+        edited("sm80", "B, H, G, M, N: size\n", "B, H, G, M, N: size\n    width: i32\n");
+    const std::string loop = "range_down(min(keys.count, keys.full) - 1, 0)";
+    const size_t at = text.find(loop);
+    EXPECT_NE(at, std::string::npos);
+    text.replace(at + loop.size() - 2, 1, first);
+    return code_of(report_of(text, true));
+  };
+  EXPECT_EQ(of("where(width < 0, keys.count, 0)"), "schedule.race");
+  EXPECT_EQ(of("where(width < 0, 0, 0)"), "(none)");
+}
+
 TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
   const exec::ScheduleReport r = report_of_window("3");
   EXPECT_EQ(code_of(r), "(none)");
