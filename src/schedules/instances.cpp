@@ -240,7 +240,6 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         if (found.fault) return;
       }
       const Walked walked = found.walker->walk({block}, {Arms::never, 0}, true);
-      if (walked.fault && argument < 0) return;  // such data are not admitted, which is proved
       found.fault = walked.fault;
       for (const Stream& s : walked.streams) block.length += int64_t(s.size());
       if (many) {

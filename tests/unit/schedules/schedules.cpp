@@ -184,17 +184,23 @@ TEST(AllSequences, say_which_loops_repeat) {
 // Integers below 0 are data too: where a width of -1 leaves a row no key, what is copied in for it
 // is waited for in no loop.
 TEST(AllSequences, have_blocks_that_data_below_0_leave_without_keys) {
-  const auto of = [](const std::string& first) {
+  const auto of = [](const std::string& from, const std::string& to) {
     std::string text =
         edited("sm80", "B, H, G, M, N: size\n", "B, H, G, M, N: size\n    width: i32\n");
-    const std::string loop = "range_down(min(keys.count, keys.full) - 1, 0)";
-    const size_t at = text.find(loop);
+    const size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos);
-    text.replace(at + loop.size() - 2, 1, first);
-    return code_of(report_of(text, true));
+    return code_of(report_of(text.replace(at, from.size(), to), true));
   };
-  EXPECT_EQ(of("where(width < 0, keys.count, 0)"), "schedule.race");
-  EXPECT_EQ(of("where(width < 0, 0, 0)"), "(none)");
+  const std::string loop = "range_down(min(keys.count, keys.full) - 1, 0)",
+                    keys = "return ceil_div(N, BN), N // BN";
+  const auto until = [&](const std::string& first) {
+    return of(loop, "range_down(min(keys.count, keys.full) - 1, " + first + ")");
+  };
+  EXPECT_EQ(until("where(width < 0, keys.count, 0)"), "schedule.race");
+  EXPECT_EQ(until("where(width < 0, 0, 0)"), "(none)");
+  // And where there is none at all, a tile before the first is asked for.
+  EXPECT_EQ(of(keys, "return where(width < 0, 0, ceil_div(N, BN)), N // BN"), "exec.bounds");
+  EXPECT_EQ(of(keys, "return where(width < 0, 1, ceil_div(N, BN)), N // BN"), "(none)");
 }
 
 TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
