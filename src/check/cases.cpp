@@ -179,6 +179,12 @@ std::string describe(const Case& c) {
   return text;
 }
 
+void keep_one_head(const Form& form, Case& c) {
+  if (!spec::heads_are_alike(form)) return;
+  c.heads.resize(1);
+  c.key_heads = 1;
+}
+
 void choose_heads(const Form& form, Case& c, bool all) {
   const int64_t H = form.H.constant, G = form.G.constant, ratio = H / G;
   c.heads.clear();

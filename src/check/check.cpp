@@ -194,29 +194,29 @@ bool touches_values(const tl::Stmt& s) {
 
 // The first in the text that no case has run, of those that some launch may run; null: all have.
 const tl::Stmt* never_run(const Report& r) {
+  if (!r.indices) return nullptr;
   const tl::Stmt* first = nullptr;
-  for (const tl::Stmt* s : r.indices ? r.indices->statements : decltype(r.indices->statements){})
+  for (const tl::Stmt* s : r.indices->statements)
     if (touches_values(*s) && !r.ran.count(s) && (!first || s->span.begin < first->span.begin))
       first = s;
   return first;
 }
 
-// Of one head, as many rows as keys, more and more: a loop over whole blocks may have two of them
-// where a row sees hundreds of keys alone.
-std::optional<Case> longer_case(const spec::Capture& capture, const Options& options,
-                                int64_t rows) {
+// Of one head, as many rows as keys: a loop over whole blocks may have two of them where a row sees
+// hundreds of keys alone. None where the function's sizes stay small, or it would be too much work.
+std::vector<Case> longer_cases(const spec::Capture& capture, const Options& options,
+                               const Report& report, int64_t rows) {
   const spec::Form& form = capture.form;
-  if (form.M.name.empty() || form.N.name.empty()) return std::nullopt;
+  if (form.M.name.empty() || form.N.name.empty()) return {};
   Case c = case_of(capture, 1, rows, rows, 30000 + rows);
   choose_heads(form, c, false);
-  if (spec::heads_are_alike(form)) {
-    c.heads = {0};
-    c.key_heads = 1;
-  }
+  keep_one_head(form, c);
   // So far apart that a row's largest comes late.
   for (const std::string& q : Family::of(form).sharpened(form)) c.draws.arguments[q].scale *= 6;
-  if (scores_of(form, c) > options.further_scores) return std::nullopt;
-  return c;
+  if (scores_of(form, c) > options.further_scores) return {};
+  std::vector<Case> cases = {std::move(c)};
+  keep_to_limits(form, report.indices, options.scores, cases);
+  return cases;
 }
 
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
@@ -233,9 +233,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   Ranges integers;
   if (!run_values(program, capture, options, cases, integers, report)) return;
   for (int64_t rows = 640; rows <= 2560 && options.schedules && never_run(report); rows *= 2) {
-    std::vector<Case> longer;
-    if (auto c = longer_case(capture, options, rows)) longer.push_back(std::move(*c));
-    keep_to_limits(capture.form, report.indices, options.scores, longer);
+    std::vector<Case> longer = longer_cases(capture, options, report, rows);
     if (!run_values(program, capture, options, longer, integers, report)) return;
     for (Case& c : longer) cases.push_back(std::move(c));
   }

@@ -122,7 +122,7 @@ std::vector<Case> cases_of_tails(const tl::Program& program, const spec::Capture
                      kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(form, c, false);
     keep_a_head_of_each(form, c);
-    if (!of_more && spec::heads_are_alike(form)) c.heads.resize(1), c.key_heads = 1;
+    if (!of_more) keep_one_head(form, c);
     c.planted = Planted::below;
     c.grid = 1 + int(cases.size() % 3);
     cases.push_back(std::move(c));

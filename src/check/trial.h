@@ -68,6 +68,8 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
 
 // Heads for a case: the golden heads' groups, or all.
 void choose_heads(const spec::Form& form, Case& c, bool all);
+// The first of these alone, where all are alike.
+void keep_one_head(const spec::Form& form, Case& c);
 
 // Gives cases as many heads as every launch has by what is proved: as many a group as the user's,
 // or all of them. Cases that become more work than `scores` together are left out.

@@ -225,9 +225,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   const bool rows = !form.M.name.empty(), keys = !form.N.name.empty(),
              tied = rows && form.M.name == form.N.name;
   const auto one_head = [&](Case& c) {  // of one row all heads are a tile
-    if (!rows || !spec::heads_are_alike(form)) return;
-    c.heads.resize(1);
-    c.key_heads = 1;
+    if (rows) keep_one_head(form, c);
   };
   // A kernel sees how many heads and batch entries there are, and their numbers.
   if (!proved) {

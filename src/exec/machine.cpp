@@ -150,13 +150,12 @@ void Machine::add_cluster(int first) {
 int64_t Machine::clusters() {
   tl::ExprPtr count;
   tl::walk(kernel->body, [&](const Stmt& s) {
-    for (const tl::Field& f : s.fields)
-      for (const tl::Item& item : f.items)
-        if (item.expr)
-          tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-            if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text)) count = e->args.at(0);
-            return nullptr;
-          });
+    tl::each_expression(s, [&](const tl::ExprPtr& whole) {
+      tl::rewrite(whole, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+        if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text)) count = e->args.at(0);
+        return nullptr;
+      });
+    });
   });
   return count ? integer_of({*this, nullptr, kernel}, count) : launch.grid;
 }

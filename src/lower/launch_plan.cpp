@@ -142,11 +142,7 @@ class Planner {
         return nullptr;
       });
     };
-    tl::walk(kernel.body, [&](const Stmt& s) {
-      for (const tl::Field& f : s.fields)
-        for (const Item& item : f.items)
-          if (item.expr) in(item.expr);
-    });
+    tl::walk(kernel.body, [&](const Stmt& s) { tl::each_expression(s, in); });
     return blocks_ != nullptr;
   }
 

@@ -69,9 +69,7 @@ class Order : private Names {
   void statement(const Stmt& s) {
     if (tl::is(s.op, tl::Family::tiles)) {
       if (s.has(tl::Hole::index)) numbers_.insert(s.items(tl::Hole::index)[0].name);
-      for (const tl::Field& f : s.fields)
-        for (const tl::Item& item : f.items)
-          if (item.expr) count(item.expr);
+      tl::each_expression(s, [&](const ExprPtr& e) { count(e); });
     }
     if (s.op != Op::let) return;
     for (const tl::Item& d : s.names()) {

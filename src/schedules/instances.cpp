@@ -81,9 +81,7 @@ int64_t largest_in_functions(const tl::Program& program) {
   for (const Stmt& def : program.body)
     if (def.op == Op::def)
       tl::walk(def.body, [&](const Stmt& s) {
-        for (const tl::Field& field : s.fields)
-          for (const Item& item : field.items)
-            if (item.expr) tl::rewrite(item.expr, look);
+        tl::each_expression(s, [&](const tl::ExprPtr& e) { tl::rewrite(e, look); });
       });
   return largest;
 }
@@ -107,14 +105,13 @@ int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
   const Stmt* kernel = program.kernel();
   tl::walk(kernel->body, [&](const Stmt& s) {
     if (tl::is(s.op, tl::Family::tiles)) counts.push_back(integer_of({m, nullptr, &s}, s.count()));
-    for (const tl::Field& f : s.fields)
-      for (const Item& item : f.items)
-        if (item.expr)
-          tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-            if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text))
-              counts.push_back(integer_of({m, nullptr, &s}, e->args.at(0)));
-            return nullptr;
-          });
+    tl::each_expression(s, [&](const tl::ExprPtr& whole) {
+      tl::rewrite(whole, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+        if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text))
+          counts.push_back(integer_of({m, nullptr, &s}, e->args.at(0)));
+        return nullptr;
+      });
+    });
   });
   if (counts.empty()) return 1;
   const auto [low, high] = std::minmax_element(counts.begin(), counts.end());

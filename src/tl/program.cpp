@@ -55,6 +55,12 @@ void each_expression(Stmt& s, const std::function<void(ExprPtr&)>& f) {
       if (item.expr) f(item.expr);
 }
 
+void each_expression(const Stmt& s, const std::function<void(const ExprPtr&)>& f) {
+  for (const Field& field : s.fields)
+    for (const Item& item : field.items)
+      if (item.expr) f(item.expr);
+}
+
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& s : body) {
     f(s);

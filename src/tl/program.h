@@ -104,6 +104,7 @@ void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f);
 
 // Calls f on every expression that a statement holds, without its block.
 void each_expression(Stmt& s, const std::function<void(ExprPtr&)>& f);
+void each_expression(const Stmt& s, const std::function<void(const ExprPtr&)>& f);
 
 // Whether CTAs take turns: what they add to the same sums comes in one order.
 bool takes_turns(const Program& program);

@@ -147,14 +147,17 @@ def _function(file, text, module, definitions, wanted):
         raise Problem("spec.inputs", f"{name} takes {len(arguments)} arguments, example_inputs() "
                       f"returns {len(values)}", definitions["example_inputs"].lineno)
     arguments = arguments[: len(values)]
-    for a, value in zip(arguments, values):
-        if isinstance(value, torch.Tensor) and not value.numel():
-            raise Problem("spec.inputs", f"example_inputs() gives {a.arg} as {list(value.shape)}, and a tensor without "
-                          "elements shows nothing", definitions["example_inputs"].lineno,
-                          hint="let every size be at least 1, such as B 2 and S 256")
+    _refuse_empty(arguments, values, definitions["example_inputs"])
     return UserSpec(file, name, getattr(module, name), values, [a.arg for a in arguments],
                     [a.lineno for a in arguments], [a.col_offset + 1 for a in arguments],
                     node.lineno, text, wanted or "")
+
+
+def _refuse_empty(arguments, values, node):
+    for a, value in zip(arguments, values):
+        if isinstance(value, torch.Tensor) and not value.numel():
+            raise Problem("spec.inputs", f"{node.name}() gives {a.arg} as {list(value.shape)}, and a tensor without "
+                          "elements shows nothing", node.lineno, hint="let every size be at least 1, such as B 2 and S 256")
 
 
 # ---- KernelBench's form
@@ -173,6 +176,7 @@ def _kernel_bench(file, text, module, definitions):
     _refuse_projections(model, node)
     values = _inputs(file, module.get_inputs, definitions["get_inputs"])
     arguments = _arguments_of_forward(node, values, definitions["get_inputs"])
+    _refuse_empty(arguments, values, definitions["get_inputs"])
     inputs = len(values)
     parameters = dict(model.named_parameters())
     keys = list(parameters)

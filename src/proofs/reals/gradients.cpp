@@ -42,20 +42,21 @@ class Late {
     bool operator==(const Counts&) const = default;
   };
   static bool is_first_turn(const tl::Program& program, const std::string& step, size_t n) {
-    int before = 0, others = 0;
+    int before = 0;
+    bool others = false;
     const auto look = [&](auto& self, const std::vector<Stmt>& body, bool repeats) -> void {
       for (const Stmt& s : body) {
         if (s.op == Op::call && s.name() == step) {
           const bool given = n < s.arguments().size();
           const std::string is = given ? tl::print(s.arguments()[n].expr) : "";
-          ++(!repeats && is == "true" ? before : others);
-          if (repeats && is == "false") --others;
+          before += !repeats;
+          others |= is != (repeats ? "false" : "true");
         }
         self(self, s.body, repeats || s.op == Op::step || tl::is_loop(s.op));
       }
     };
     look(look, program.body, false);
-    return before == 1 && others == 0;
+    return before == 1 && !others;
   }
   void count(const std::vector<Stmt>& body, const Stmt* step, bool repeats,
              const std::string& but_first) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,34 +37,29 @@ bool has_poles(const tl::Expr& e) {
          (e.text == "reciprocal" || e.text == "log2" || e.text == "rsqrt");
 }
 
-// Whether the specification itself has numbers at which it is none.
-bool divides(const spec::Form& form) {
+// Whether a part of one of the specification's formulas is such.
+bool has_part(const spec::Form& form, const std::function<bool(const spec::Expr&)>& is_such) {
   bool found = false;
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      static const std::set<std::string> poles = {"log", "log2", "sqrt", "rsqrt"};
-      const bool quotient = part->kind == spec::Kind::binary && part->name == "/";
-      const bool of_unary = part->kind == spec::Kind::unary && poles.count(part->name);
-      found |= quotient || of_unary;
+      found |= is_such(*part);
       return spec::ExprPtr();
     });
   });
   return found;
 }
 
-// Whether it has an exponential that nothing divides by itself: numbers of its own are then as
-// large.
-bool has_exponentials(const spec::Form& form) {
-  bool found = false;
-  spec::Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
-    spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      found |= part->kind == spec::Kind::unary && (part->name == "exp" || part->name == "exp2");
-      return spec::ExprPtr();
-    });
-  });
-  return found;
+// Whether the specification itself has numbers at which it is none.
+bool divides(const spec::Expr& e) {
+  static const std::set<std::string> poles = {"log", "log2", "sqrt", "rsqrt"};
+  return e.kind == spec::Kind::binary ? e.name == "/"
+                                      : e.kind == spec::Kind::unary && poles.count(e.name) > 0;
+}
+
+// An exponential that nothing divides by itself: numbers of the specification's own are as large.
+bool is_exponential(const spec::Expr& e) {
+  return e.kind == spec::Kind::unary && (e.name == "exp" || e.name == "exp2");
 }
 
 bool is_positive_literal(const ExprPtr& e) {
@@ -95,8 +91,8 @@ class Reals {
  public:
   Reals(const tl::Program& program, const spec::Form& form)
       : program_(program),
-        divides_(divides(form)),
-        exponentials_(has_exponentials(form)),
+        divides_(has_part(form, divides)),
+        exponentials_(has_part(form, is_exponential)),
         halves_(form.dtype == Dtype::f16),
         of_gradients_(form.training() == spec::Training::backward),
         softmax_(std::any_of(
@@ -135,9 +131,7 @@ class Reals {
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     if (s.op == Op::sum)
       for (const tl::Item& d : s.names()) sums_[d.name] = s.value();
-    for (const tl::Field& f : s.fields)
-      for (const tl::Item& item : f.items)
-        if (item.expr) expression(item.expr, nullptr);
+    tl::each_expression(s, [&](const ExprPtr& e) { expression(e, nullptr); });
   }
 
   // `guarded`: what is known to be no zero here.
@@ -261,10 +255,13 @@ class Reals {
   // of squares less the square of the mean has a root that is no number.
   void pass(const Stmt& of) {
     tl::walk(of.body, [&](const Stmt& s) {
-      each(s, [&](const tl::Expr& e) {
-        if (has_poles(e) && differs(e.args.back()))
-          open(fmt::format("`{}`, where terms of `{}` cancel", tl::print_head(s),
-                           tl::print(e.args.back())));
+      tl::each_expression(s, [&](const ExprPtr& whole) {
+        tl::rewrite(whole, [&](const ExprPtr& e) -> ExprPtr {
+          if (has_poles(*e) && differs(e->args.back()))
+            open(fmt::format("`{}`, where terms of `{}` cancel", tl::print_head(s),
+                             tl::print(e->args.back())));
+          return nullptr;
+        });
       });
     });
   }
@@ -299,11 +296,8 @@ class Reals {
   // no number from 89 on. Of scores, where there is a reference, it bounds them.
   void of_data() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      const bool weights = tl::is(s.op, tl::Family::map) && !softmax_;
-      for (const tl::Field& f : s.fields)
-        for (const tl::Item& item : f.items)
-          if (item.expr && (weights || !tl::is(s.op, tl::Family::map)))
-            unbounded(item.expr, weights);
+      const bool map = tl::is(s.op, tl::Family::map);
+      if (!map || !softmax_) tl::each_expression(s, [&](const ExprPtr& e) { unbounded(e, map); });
     });
   }
 
@@ -314,17 +308,6 @@ class Reals {
     }
     if (e->kind == ExprKind::call && e->text == "reciprocal" && bound(e)) return;
     for (const ExprPtr& a : e->args) unbounded(a, weights);
-  }
-
-  template <class F>
-  static void each(const Stmt& s, const F& f) {
-    const auto look = [&](auto& self, const ExprPtr& e) -> void {
-      f(*e);
-      for (const ExprPtr& a : e->args) self(self, a);
-    };
-    for (const tl::Field& field : s.fields)
-      for (const tl::Item& item : field.items)
-        if (item.expr) look(look, item.expr);
   }
 
   // What is written of a row, in fp16, may be no larger than the function's own by constants.

@@ -30,9 +30,9 @@ class OnlineSoftmax : public RealWalk {
                 const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
       : RealWalk(program, form, sizes, blocks_of_queries(), vocabulary), form_(form) {
     for (const spec::Term& term : form.terms) {
-      for (const spec::ExprPtr& e : {term.score, term.keep, term.sink, term.factor}) of_scores(e);
+      for (const spec::ExprPtr& e : {term.score, term.keep, term.sink}) of_scores(e);
       for (const spec::Operand* operand : spec::operands(term))
-        if (operand->row) {
+        if (operand->row && operand != &term.v) {
           for (const spec::ExprPtr& sum : operand->row->sums) of_scores(sum);
           of_scores(operand->row->element);
         }

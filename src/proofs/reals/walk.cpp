@@ -30,9 +30,9 @@ std::string RealWalk::run() {
       if (a.op == Op::arg_f32)
         for (const tl::Item& d : a.names())
           if (d.expr) of_launch(d.name, d.expr);
-      const bool of_the_user = a.op == Op::arg_f32 || tl::is(a.op, Family::tensor);
-      for (const tl::Item& d : of_the_user ? a.names() : std::vector<tl::Item>{})
-        if (!d.expr) arguments_[d.name] = {d.name};
+      if (a.op == Op::arg_f32 || tl::is(a.op, Family::tensor))
+        for (const tl::Item& d : a.names())
+          if (!d.expr) arguments_[d.name] = {d.name};
     }
   tl::walk(kernel->body, [&](const Stmt& s) { role(s); });
   roles_known();

@@ -98,7 +98,8 @@ class RealWalk : protected Names {
     return is_detour(e, state, specified_.all);
   }
   bool is_detour(const tl::ExprPtr& e, const State& state, const Degrees::Has& has);
-  // The function's arguments of reals that a formula reads, through vectors, lets and passes.
+  // The tensors and numbers of the user's that a formula reads, through vectors, lets and what
+  // passes write, which counts itself.
   std::set<std::string> arguments_of(const tl::ExprPtr& e) const;
   // A number, a vector or a sum, by what it is made of.
   void remember(const std::string& name, const tl::ExprPtr& e);

@@ -99,6 +99,7 @@ def test_of_inputs_of_gigabytes_only_the_shape_is_asked_for(tmp_path):
     ({"inputs": "return 7"}, "spec.inputs", "def get_inputs"),
     ({"inputs": "return [torch.rand(2, heads, length, dim)] * 2"}, "spec.inputs", "def get_inputs"),
     ({"inputs": "raise ValueError('no')"}, "spec.run", "raise ValueError"),
+    ({"inputs": "return [torch.rand(2, heads, 0, dim)] * 3"}, "spec.inputs", "def get_inputs"),
     ({"setup": "raise ValueError('no')"}, "spec.run", "raise ValueError"),
     ({"head": "import not_there"}, "spec.run", "import not_there"),
 ])
