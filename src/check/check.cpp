@@ -300,6 +300,7 @@ void bound_loops(const Report& report, exec::ScheduleReport& r) {
 void check_orders(const tl::Program& program, const Options& options, Report& report) {
   exec::ScheduleOptions schedules;
   schedules.explore = options.explore_schedules;
+  schedules.threads = std::max(options.threads, 1);
   report.schedules = exec::check_schedules(program, schedules);
   bound_loops(report, *report.schedules);
   if (report.verdict != Verdict::holds) return;

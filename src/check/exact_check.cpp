@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 
@@ -9,6 +10,7 @@
 #include "check/made_small.h"
 #include "check/packing.h"
 #include "operator/evaluate/exact.h"
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -19,23 +21,68 @@ constexpr int kMostDraws = 8;
 constexpr uint64_t kSeed = 20260312;
 const double kWanted = std::exp2(-100);
 
-// Draws a case until a difference would have been missed with probability 2^-100 at most. Draws are
-// independent, so their probabilities multiply.
-Trial run_draws(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                bool general = false) {
-  Trial all;
-  all.error_bound = 1;
-  for (int draw = 0; draw < kMostDraws && all.error_bound > kWanted; ++draw) {
+bool agrees(const Trial& t) { return t.valid && !t.failure; }
+
+// What is drawn: a program, a function, and whether integers that become reals are.
+struct Reading {
+  const tl::Program& program;
+  const spec::Capture& capture;
+  bool general = false;
+
+  Trial run(const Case& c, int draw) const {
     Trial t = run_exact_trial(program, capture, c, draw, general);
-    t.draws = draw;
-    if (!t.valid || t.failure) return t;
-    all.error_bound *= t.error_bound;
-    all.rows += t.rows;
-    all.opaque |= t.opaque;
-    all.ran.insert(t.ran.begin(), t.ran.end());
-    ++all.draws;
+    t.draws = agrees(t) ? 1 : draw;
+    return t;
   }
-  return all;
+};
+
+bool agree(const std::vector<Trial>& all) { return std::all_of(all.begin(), all.end(), agrees); }
+
+// Adds one more draw to those of a case; one that fails is all that is of interest.
+void add(Trial& all, Trial t) {
+  if (!agrees(all)) return;
+  if (!agrees(t)) {
+    all = std::move(t);
+    return;
+  }
+  all.error_bound *= t.error_bound;
+  all.rows += t.rows;
+  all.opaque |= t.opaque;
+  all.ran.insert(t.ran.begin(), t.ran.end());
+  all.draws += t.draws;
+}
+
+std::vector<Trial> first_draws(const Reading& r, const std::vector<Case>& cases, int threads) {
+  return run_cases([&](const Case& c) { return r.run(c, 0); }, cases, threads);
+}
+
+// Draws every case until a difference would have been missed with probability 2^-100 at most. Draws
+// are independent: their probabilities multiply, and several threads make them.
+void draw_further(const Reading& r, const std::vector<Case>& cases, int threads,
+                  std::vector<Trial>& trials) {
+  struct Further {
+    size_t of;
+    int draw;
+    Trial trial;
+  };
+  while (agree(trials)) {
+    std::vector<Further> further;
+    for (size_t n = 0; n < cases.size(); ++n) {
+      const Trial& t = trials[n];
+      if (t.error_bound <= kWanted) continue;
+      const double one = std::pow(t.error_bound, 1.0 / t.draws);  // of a draw
+      const int all = one < 1 ? int(std::ceil(std::log(kWanted) / std::log(one))) : kMostDraws;
+      for (int d = t.draws; d < std::min(std::max(all, t.draws + 1), kMostDraws); ++d)
+        further.push_back({n, d, {}});
+    }
+    if (further.empty()) return;
+    std::atomic<size_t> next{0};
+    on_threads(threads, [&] {
+      for (size_t n = next++; n < further.size(); n = next++)
+        further[n].trial = r.run(cases[further[n].of], further[n].draw);
+    });
+    for (Further& f : further) add(trials[f.of], std::move(f.trial));
+  }
 }
 
 void refute(const tl::Program& program, const spec::Capture& capture, const Options& options,
@@ -73,34 +120,40 @@ std::vector<Case> cases_of(const tl::Program& program, const spec::Capture& capt
   return cases;
 }
 
-// Whether the function and the program are one formula with these numbers small in both, of
-// integers that are drawn as data are.
-bool agree_made_small(const tl::Program& program, const spec::Capture& capture,
-                      const std::vector<int64_t>& numbers, const Options& options,
-                      const Report& report) {
-  spec::Capture small = capture;
-  small.form = with_drawn_integers(made_small(capture.form, numbers, kSeed));
-  tl::Program other = made_small(program, numbers, kSeed);
+// The function and the program with these numbers small in both, of integers that are drawn as data
+// are; nothing where they are then not one formula.
+std::vector<Trial> draw_integers(const Reading& of, const std::vector<int64_t>& numbers,
+                                 const std::vector<Case>& cases, int threads) {
+  spec::Capture capture = of.capture;
+  capture.form = with_drawn_integers(made_small(std::move(capture.form), numbers, kSeed));
+  tl::Program program = made_small(of.program, numbers, kSeed);
   Diagnostics unused;
-  if (!tl::verify(other, unused)) return false;
-  other = with_drawn_integers(std::move(other));
-  const std::vector<Trial> trials =
-      run_cases([&](const Case& c) { return run_draws(other, small, c, true); },
-                cases_of(program, capture, options, report), std::max(options.threads, 1));
-  return std::all_of(trials.begin(), trials.end(),
-                     [](const Trial& t) { return t.valid && !t.failure; });
+  if (!tl::verify(program, unused)) return {};
+  program = with_drawn_integers(std::move(program));
+  const Reading reading{program, capture, true};
+  std::vector<Trial> trials = first_draws(reading, cases, threads);
+  draw_further(reading, cases, threads, trials);
+  if (!agree(trials)) return {};
+  for (Trial& t : trials) t.ran.clear();  // statements of another program
+  return trials;
 }
 
 // Of the integers that become reals cases have few: another formula might agree on these
-// (made_small.h).
-void check_integers(const tl::Program& program, const spec::Capture& capture,
-                    const Options& options, Report& report) {
-  if (!report.indices || !report.indices->complete()) return;
+// (made_small.h). Returns the draws of integers in general position beside the function's own
+// numbers, where there are such and they agree.
+std::vector<Trial> check_integers(const Reading& plain, const std::vector<Case>& cases, int threads,
+                                  Report& report) {
+  const spec::Form& form = plain.capture.form;
+  if (!report.indices || !report.indices->complete()) return {};
   ExactReport& exact = report.exact;
-  const std::vector<int64_t> numbers = numbers_of_scores(capture.form);
-  if (numbers.empty() && !has_integers_in_reals(capture.form)) return;
+  const std::vector<int64_t> numbers = numbers_of_scores(form);
+  if (numbers.empty() && !has_integers_in_reals(form)) return {};
+  std::vector<Trial> own;
   const auto agree = [&](const std::vector<int64_t>& some) {
-    return agree_made_small(program, capture, some, options, report);
+    std::vector<Trial> trials = draw_integers(plain, some, cases, threads);
+    const bool agree = !trials.empty();
+    if (some.empty()) own = std::move(trials);
+    return agree;
   };
   const bool all = agree(numbers);
   exact.general = all || (!numbers.empty() && agree({}));
@@ -114,6 +167,23 @@ void check_integers(const tl::Program& program, const spec::Capture& capture,
       exact.apart = fmt::format("{} made small in both", number);
     }
   }
+  return own;
+}
+
+// A draw of each case, and as many more as are wanted. Formulas that are one of any integers are
+// one of those that a case has, or one of them is none there (0 / 0), which shows in every draw:
+// after one draw of each case those of integers in general position take the place of others.
+std::vector<Trial> run_draws(const Reading& plain, const std::vector<Case>& cases, int threads,
+                             Report& report) {
+  std::vector<Trial> trials = first_draws(plain, cases, threads);
+  if (!agree(trials)) return trials;
+  const std::vector<Trial> general = check_integers(plain, cases, threads, report);
+  for (size_t n = 0; n < general.size(); ++n) {
+    trials[n].error_bound = 1;
+    add(trials[n], general[n]);
+  }
+  draw_further(plain, cases, threads, trials);
+  return trials;
 }
 
 }  // namespace
@@ -128,8 +198,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
   }
   const std::vector<Case> cases = cases_of(program, capture, options, report);
   std::vector<Trial> trials =
-      run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,
-                std::max(options.threads, 1));
+      run_draws({program, capture}, cases, std::max(options.threads, 1), report);
   exact.ran = true;
   exact.error_bound = 0;
   uint8_t opaque = 0;
@@ -151,7 +220,6 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     refute(program, capture, options, cases[n], t.draws, std::move(*t.failure), report);
     break;
   }
-  if (report.verdict == Verdict::holds) check_integers(program, capture, options, report);
   exact.opaque = exact::opaque_names(opaque);
   exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

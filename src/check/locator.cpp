@@ -56,7 +56,9 @@ class SoftmaxLocator : public Locator {
 
   Difference found() const override {
     if (found_.statement || !last_store_) return found_;
-    return {last_store_, "every value agrees up to here: it goes to the wrong place"};
+    return {last_store_,
+            "no value is off by more than rounding could be up to here: the error is smaller, or "
+            "something goes to the wrong place"};
   }
 
   void before(const Stmt& s, const View& v) override {

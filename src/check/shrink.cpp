@@ -36,7 +36,10 @@ class Shrinker {
 
  private:
   bool try_case(Case c) {
-    if (left_-- <= 0) return false;
+    if (left_ <= 0) return false;
+    // Of many rows one run is work for many.
+    left_ -= 1 + spec::value_of(capture_.form.B, c.sizes) *
+                     spec::value_of(capture_.form.M, c.sizes) / kRowsOfOne;
     const Trial trial = run_(c);
     if (!trial.valid || !trial.failure) return false;
     best_ = std::move(c);
@@ -79,7 +82,8 @@ class Shrinker {
   const spec::Capture& capture_;
   Case best_;
   Failure failure_;
-  int left_ = 120;  // runs
+  static constexpr int64_t kRowsOfOne = 2000;
+  int64_t left_ = 120;  // runs
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ using tl::Stmt;
 
 namespace {
 
-// A run that executes more statements than this does not end.
-constexpr int64_t kEndless = 3'000'000;
+// A run that executes more statements than this does not end: of a few CTAs, and for each.
+constexpr int64_t kEndless = 3'000'000, kEndlessCta = 10'000;
 
 class AgentView : public View {
  public:
@@ -106,6 +106,7 @@ void Machine::add_agents(ThreadBlock& block) {
     a.block = &block;
     enter(a, kernel->body, std::make_shared<Scope>(nullptr));
     agents.push_back(std::move(a));
+    ++block.cluster[0]->running;
   };
   if (kernel->op == Op::plan) return add(0, -1);
   const Context c{*this, nullptr, kernel};
@@ -137,10 +138,7 @@ void Machine::add_cluster(int first) {
     cluster.back()->index = first + rank;
     cluster.back()->rank = rank;
   }
-  for (ThreadBlock* block : cluster) {
-    block->cluster = cluster;
-    declare_shared_memory(*this, *block);
-  }
+  for (ThreadBlock* block : cluster) block->cluster = cluster;
   const bool last_ahead = first / ctas % 2 == 1;
   for (int n = 0; n < ctas && !faults.any(); ++n)
     add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
@@ -193,8 +191,27 @@ void Machine::step(Agent& a) {
   if (observer && next == Next::on && !faults.any()) observer->after(s, AgentView(*this, a, s));
 }
 
+// A cluster has shared memory from its first statement to its last: of a grid of thousands of CTAs
+// few run at a time.
+void Machine::begin(ThreadBlock& block) {
+  if (block.cluster[0]->begun) return;
+  block.cluster[0]->begun = true;
+  for (ThreadBlock* one : block.cluster) declare_shared_memory(*this, *one);
+}
+
+// Of an agent that is done. What is still under way into a slot stays, for check_end.
+void Machine::end(ThreadBlock& block) {
+  if (--block.cluster[0]->running > 0) return;
+  for (ThreadBlock* one : block.cluster)
+    std::erase_if(one->arrays, [](const auto& array) {
+      const std::vector<SharedSlot>& slots = array.second.slots;
+      return std::none_of(slots.begin(), slots.end(), [](auto& slot) { return slot.arriving; });
+    });
+}
+
 // Runs an agent until it waits, pauses or ends; true if it did anything.
 bool Machine::turn(Agent& a) {
+  begin(*a.block);
   bool moved = false;
   a.pause = false;
   faults.agent = a.name();
@@ -202,7 +219,7 @@ bool Machine::turn(Agent& a) {
     step(a);
     if (a.wait.stmt) break;
     moved = true;
-    if (outcome.statements > kEndless)
+    if (outcome.statements > kEndless + kEndlessCta * int64_t(blocks.size()))
       faults.raise("exec.endless", nullptr,
                    fmt::format("the run is at its {}th statement and has not ended", kEndless));
   }
@@ -222,6 +239,7 @@ void Machine::run() {
         if (!a.done() && !behind && turn(a)) {
           moved = true;
           ahead = a.block;
+          if (a.done()) end(*a.block);
         }
         all_done &= a.done();
         if (faults.any()) break;

@@ -156,6 +156,8 @@ struct Machine {
   void add_cluster(int first);
   int64_t clusters();
   void add_agents(ThreadBlock& block);
+  void begin(ThreadBlock& block);
+  void end(ThreadBlock& block);
   bool turn(Agent& agent);
   void step(Agent& agent);
   void report_deadlock();

@@ -92,6 +92,8 @@ struct ThreadBlock {
   int index = 0;
   int rank = 0;                       // in its cluster
   std::vector<ThreadBlock*> cluster;  // by rank, itself among them
+  bool begun = false;                 // of rank 0: the cluster has its shared memory
+  int running = 0;                    // of rank 0: agents of the cluster that are not done
   NamedBarrier together;              // of rank 0: sync_cluster
   std::map<std::string, SharedArray> arrays;
   std::map<std::string, Barriers> barriers;

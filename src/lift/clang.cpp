@@ -158,6 +158,22 @@ bool continues_a_line(const SourcePtr& cuda, Diagnostics& diagnostics) {
   return false;
 }
 
+// The parser calls itself at every bracket; of braces outside functions nothing bounds how deep.
+bool nests_too_deeply(const SourcePtr& cuda, Diagnostics& diagnostics) {
+  constexpr int kDeepest = 500;
+  int depth = 0;
+  for (size_t at = 0; at < cuda->text.size(); ++at) {
+    const char c = cuda->text[at];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (depth <= kDeepest) continue;
+    diagnostics.error("lift.invalid", Span{cuda, uint32_t(at), uint32_t(at + 1)},
+                      fmt::format("no valid CUDA: more than {} open brackets", kDeepest));
+    return true;
+  }
+  return false;
+}
+
 void add_wheel(const fs::path& environment, std::vector<std::string>& out) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(environment / "lib", ignored)) {
@@ -196,7 +212,7 @@ std::optional<std::string> clang_version(const Toolchain& toolchain, Diagnostics
 std::optional<std::vector<tl::Token>> cuda_tokens(const SourcePtr& cuda, const Toolchain& toolchain,
                                                   Diagnostics& diagnostics) {
   const Library* c = load(toolchain, diagnostics);
-  if (!c || continues_a_line(cuda, diagnostics) ||
+  if (!c || continues_a_line(cuda, diagnostics) || nests_too_deeply(cuda, diagnostics) ||
       !reads_only_the_vocabulary(cuda, toolchain.include, diagnostics))
     return std::nullopt;
   const std::string include = "-I" + toolchain.include;

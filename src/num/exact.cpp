@@ -149,6 +149,21 @@ Element Algebra::negate(const Element& a) const {
   return e;
 }
 
+namespace {
+
+// Of a row's elements one divisor is asked for again and again.
+uint64_t inverse_of(const Modulus& n, uint64_t x) {
+  struct Known {
+    uint64_t n = 0, x = 0, inverse = 0;
+  };
+  thread_local std::array<Known, 256> known;
+  Known& k = known[x % known.size()];
+  if (k.n != n.n() || k.x != x) k = {n.n(), x, n.inverse(x)};
+  return k.inverse;
+}
+
+}  // namespace
+
 Element Algebra::reciprocal(const Element& a) const {
   if (a.kind == Kind::undefined) return a;
   if (is_infinite(a)) return integer(0);
@@ -156,7 +171,7 @@ Element Algebra::reciprocal(const Element& a) const {
   if (a.x[0] == 0) return undefined(a, a);
   Element e = a;
   // Another level is 0 by a chance of 2^-59 and then stays so.
-  for (int l = 0; l < kLevels; ++l) e.x[l] = moduli_[l].inverse(a.x[l]);
+  for (int l = 0; l < kLevels; ++l) e.x[l] = inverse_of(moduli_[l], a.x[l]);
   std::swap(e.numerator, e.denominator);
   return e;
 }

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <set>
+#include <variant>
+
+#include "support/threads.h"
 
 namespace kw::exec::schedule {
 
@@ -73,7 +77,8 @@ std::vector<Stream> parts(const Stream& s) {
 
 class Closer {
  public:
-  Closer(const Profiles& profiles, int most) : profiles_(profiles), most_(most) {}
+  Closer(const Profiles& profiles, int most, int threads)
+      : profiles_(profiles), most_(most), threads_(threads) {}
 
   Closure run() {
     if (!profiles_.walker->loops_over_blocks())
@@ -166,42 +171,56 @@ class Closer {
     return out;
   }
 
-  // Runs one block of everybody; false when it ends the search.
-  bool advance(State& s, const Streams& streams, bool last) {
+  // Why a search ends: a finding, or what cannot be said.
+  struct Stop {
+    std::optional<Diagnostic> finding;
+    std::string why_not;
+  };
+
+  // Runs one block of everybody.
+  std::optional<Stop> advance(State& s, const Streams& streams, bool last) const {
     s.clocks.rewind();
     s.clocks.ending = last;
     s.clocks.run(streams);
     if (last) s.clocks.finish();
-    if (!s.clocks.finding()) return true;
-    const Diagnostic& d = *s.clocks.finding();
+    if (!s.clocks.finding()) return std::nullopt;
     // Waiting for a later block is no deadlock.
-    if (d.code == "schedule.deadlock" && !last)
-      return no("agents cannot all stop between two blocks");
-    out_.finding = d;
+    if (s.clocks.finding()->code == "schedule.deadlock" && !last)
+      return Stop{std::nullopt, "agents cannot all stop between two blocks"};
+    Stop stop{s.clocks.finding(), ""};
     std::string words;
     for (int p : s.path) words += (words.empty() ? "" : "; then ") + profiles_.blocks[p].words;
-    out_.finding->notes.push_back({"found with the blocks " + words, {}});
-    return false;
+    stop.finding->notes.push_back({"found with the blocks " + words, {}});
+    return stop;
   }
 
-  bool find_period(const State& from) {
+  void end(Stop stop) {
+    out_.finding = std::move(stop.finding);
+    out_.why_not = std::move(stop.why_not);
+  }
+
+  // How the turns of a loop over keys repeat in a long block.
+  struct Turns {
+    bool found = false;
+    int seen = 0, period = 0;  // turns that look like no earlier one, and after how many they do
+    std::set<const tl::Stmt*> repeated;  // the loops in which everybody was meanwhile
+  };
+
+  Turns find_period(const State& from) const {
     State s = from;
     s.clocks.rewind();
     return find_turns(std::move(s.clocks), moved(scripts_.back().body, s.counts, false));
   }
 
-  // How many turns of the loop over keys of a long block look like no earlier one, and after how
-  // many they repeat; and in which loops everybody was meanwhile.
-  bool find_turns(Clocks clocks, const Streams& streams) {
+  Turns find_turns(Clocks clocks, const Streams& streams) const {
     clocks.lap_of = lap_of_;
     struct Lap {
       Fingerprint all;
       std::vector<size_t> at;  // where everybody stands
     };
     std::vector<Lap> laps;
-    std::set<const tl::Stmt*> repeated;
-    bool found = false;
-    while (!found || !laps_are_of(streams[lap_of_], laps.back().at[lap_of_], repeated)) {
+    Turns out;
+    while (!out.found || !laps_are_of(streams[lap_of_], laps.back().at[lap_of_], out.repeated)) {
       clocks.lapped = false;
       clocks.run(streams);
       if (clocks.finding() || !clocks.lapped) break;
@@ -210,18 +229,25 @@ class Closer {
       const auto before = std::find_if(laps.rbegin(), laps.rend(),
                                        [&](const Lap& lap) { return lap.all == now.all; });
       if (before != laps.rend()) {
-        if (!found) out_.turns = std::max(out_.turns, int(laps.size()));
-        if (!found) out_.period = std::max(out_.period, int(before - laps.rbegin()) + 1);
-        found = true;
+        if (!out.found) out.seen = int(laps.size());
+        if (!out.found) out.period = int(before - laps.rbegin()) + 1;
+        out.found = true;
         for (size_t a = 0; a < streams.size(); ++a)
           if (const tl::Stmt* loop = loop_between(streams[a], before->at[a], now.at[a]))
-            repeated.insert(loop);
+            out.repeated.insert(loop);
       }
       laps.push_back(now);
     }
-    if (!repeats_) repeats_ = repeated;
-    std::erase_if(*repeats_, [&](const tl::Stmt* loop) { return !repeated.count(loop); });
-    return found;
+    return out;
+  }
+
+  // What repeats whatever state a block begins in.
+  bool add(const Turns& t) {
+    out_.turns = std::max(out_.turns, t.seen);
+    out_.period = std::max(out_.period, t.period);
+    if (!repeats_) repeats_ = t.repeated;
+    std::erase_if(*repeats_, [&](const tl::Stmt* loop) { return !t.repeated.count(loop); });
+    return t.found;
   }
 
   // Whether all turns from here on are of these loops.
@@ -252,7 +278,7 @@ class Closer {
     const Walked walked = every_arm({*profiles_.longest});
     if (walked.fault || !out_.why_not.empty() || !tables().divide()) return;
     find_lap_actor();
-    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles)
+    if (!add(find_turns(Clocks(tables()), walked.streams)) || out_.turns > profiles_.tiles)
       out_.period = 0;
   }
 
@@ -261,33 +287,56 @@ class Closer {
       if (tables().actors[n].warp) lap_of_ = lap_of_ < 0 ? int(n) : lap_of_;
   }
 
+  // What may follow a state: after each kind of block what nobody has seen before, or why it ends
+  // the search; and how a long block's turns repeat.
+  struct Followed {
+    std::vector<std::variant<std::monostate, Stop, State>> after;
+    std::vector<Fingerprint> prints;
+    Turns turns;
+  };
+
+  Followed follow(const State& s, const std::set<Fingerprint>& seen, bool periodic) const {
+    Followed out;
+    if (periodic) out.turns = find_period(s);
+    out.prints.resize(profiles_.blocks.size());
+    for (size_t p = 0; p < profiles_.blocks.size(); ++p) {
+      State next = s;
+      next.path.push_back(int(p));
+      if (auto stop = advance(next, moved(scripts_[p].body, s.counts, false), false)) {
+        out.after.emplace_back(std::move(*stop));
+        return out;
+      }
+      for (size_t a = 0; a < next.counts.size(); ++a)
+        for (size_t c = 0; c < 8; ++c) next.counts[a][c] += scripts_[p].advance[a][c];
+      out.prints[p] = next.clocks.fingerprint(nullptr);
+      out.after.emplace_back();
+      if (!seen.count(out.prints[p])) out.after.back() = std::move(next);
+    }
+    return out;
+  }
+
+  // Breadth first. Some states at a time are followed by several threads, and what they find is
+  // taken in the states' order, so that it does not depend on the threads.
   void explore() {
     State start{Clocks(tables()), Counts(tables().actors.size()), {}};
     for (auto& c : start.counts) c.fill(0);
     start.clocks.stays = scripts_[0].stays;
-    if (!advance(start, scripts_[0].before, false)) return;
+    if (auto stop = advance(start, scripts_[0].before, false)) return end(std::move(*stop));
     std::set<Fingerprint> seen{start.clocks.fingerprint(nullptr)};
     std::deque<State> queue{start};
     bool periodic = profiles_.longest.has_value();
     while (!queue.empty()) {
-      const State s = std::move(queue.front());
-      queue.pop_front();
-      ++out_.states;
-      if (periodic) periodic = find_period(s);
-      for (size_t p = 0; p < profiles_.blocks.size(); ++p) {
-        State next = s;
-        next.path.push_back(int(p));
-        if (!advance(next, moved(scripts_[p].body, s.counts, false), false)) return;
-        for (size_t a = 0; a < next.counts.size(); ++a)
-          for (size_t c = 0; c < 8; ++c) next.counts[a][c] += scripts_[p].advance[a][c];
-        if (!seen.insert(next.clocks.fingerprint(nullptr)).second) continue;
-        State end = next;
-        if (!advance(end, moved(scripts_[0].after, next.counts, true), true)) return;
-        if (int(seen.size()) > most_) {
-          no(fmt::format("more than {} states", most_));
-          return;
-        }
-        queue.push_back(std::move(next));
+      std::vector<Followed> followed(std::min(queue.size(), kAtOnce));
+      std::atomic<size_t> next{0};
+      on_threads(threads_, [&] {
+        for (size_t n = next++; n < followed.size(); n = next++)
+          followed[n] = follow(queue[n], seen, periodic);
+      });
+      queue.erase(queue.begin(), queue.begin() + std::ptrdiff_t(followed.size()));
+      for (Followed& f : followed) {
+        ++out_.states;
+        if (periodic) periodic = add(f.turns);
+        if (!take(f, seen, queue)) return;
       }
     }
     out_.closed = true;
@@ -295,8 +344,25 @@ class Closer {
     if (!periodic || out_.turns > profiles_.tiles) out_.period = 0;
   }
 
+  // Queues what is new; false where the search ends.
+  bool take(Followed& f, std::set<Fingerprint>& seen, std::deque<State>& queue) {
+    for (size_t p = 0; p < f.after.size(); ++p) {
+      if (auto* stop = std::get_if<Stop>(&f.after[p])) return end(std::move(*stop)), false;
+      auto* state = std::get_if<State>(&f.after[p]);
+      if (!state || !seen.insert(f.prints[p]).second) continue;
+      State last = *state;
+      if (auto stop = advance(last, moved(scripts_[0].after, last.counts, true), true))
+        return end(std::move(*stop)), false;
+      if (int(seen.size()) > most_) return no(fmt::format("more than {} states", most_));
+      queue.push_back(std::move(*state));
+    }
+    return true;
+  }
+
+  static constexpr size_t kAtOnce = 32;
+
   const Profiles& profiles_;
-  const int most_;
+  const int most_, threads_;
   Closure out_;
   std::vector<Script> scripts_;  // of the profiles; then of the longest block
   int lap_of_ = -1;
@@ -305,8 +371,8 @@ class Closer {
 
 }  // namespace
 
-Closure close_over_sequences(const Profiles& profiles, int most_states) {
-  return Closer(profiles, most_states).run();
+Closure close_over_sequences(const Profiles& profiles, int most_states, int threads) {
+  return Closer(profiles, most_states, threads).run();
 }
 
 }  // namespace kw::exec::schedule

@@ -31,6 +31,6 @@ struct Closure {
   std::optional<Diagnostic> finding;
 };
 
-Closure close_over_sequences(const Profiles& profiles, int most_states);
+Closure close_over_sequences(const Profiles& profiles, int most_states, int threads);
 
 }  // namespace kw::exec::schedule

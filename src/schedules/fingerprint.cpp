@@ -2,6 +2,7 @@
 // only which live accesses they know.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <set>
 
 #include "schedules/clocks.h"
@@ -24,6 +25,41 @@ class Hash {
   uint64_t a_ = 0x243F6A8885A308D3ull, b_ = 0x13198A2E03707344ull;
 };
 
+// What every clock knows of every actor and slot, one row for each of these: a fingerprint asks for
+// most of them many times over.
+class Knowledge {
+ public:
+  explicit Knowledge(const std::vector<const Clock*>& holders)
+      : words_((holders.size() + 63) / 64), times_(holders[0]->size() * words_ * 64) {
+    for (size_t h = 0; h < holders.size(); ++h)
+      for (size_t who = 0; who < holders[h]->size(); ++who)
+        times_[who * words_ * 64 + h] = (*holders[h])[who];
+  }
+
+  // Adds which of them know of this access.
+  void add(Hash& hash, int who, Time at) const {
+    const Time* row = &times_[size_t(who) * words_ * 64];
+    for (size_t w = 0; w < words_; ++w, row += 64) hash(not_before(row, at));
+  }
+
+ private:
+  // A bit for each of 64 times. Whole bytes first: compilers make vectors of that.
+  static uint64_t not_before(const Time* times, Time at) {
+    std::array<uint8_t, 64> flags;
+    for (int h = 0; h < 64; ++h) flags[h] = times[h] >= at;
+    uint64_t bits = 0;
+    for (int byte = 0; byte < 8; ++byte) {
+      uint64_t eight;
+      std::memcpy(&eight, &flags[8 * byte], 8);
+      bits = bits << 8 | eight * 0x0102040810204080ull >> 56;
+    }
+    return bits;
+  }
+
+  size_t words_;
+  std::vector<Time> times_;  // [who][holder]
+};
+
 }  // namespace
 
 // With `streams`: inside a block, where each agent stands counts, too.
@@ -40,14 +76,8 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
     holders.push_back(&n.coming);
     holders.push_back(&n.done);
   }
-  auto knowledge = [&](int who, Time at) {
-    uint64_t bits = 0;
-    for (size_t h = 0; h < holders.size(); ++h) {
-      bits = bits << 1 | ((*holders[h])[who] >= at);
-      if (h % 64 == 63) hash(bits);
-    }
-    hash(bits);
-  };
+  const Knowledge known(holders);
+  const auto knowledge = [&](int who, Time at) { known.add(hash, who, at); };
   // Where somebody last was in each ring and strand, and where the others are from there.
   std::vector<int64_t> front(t_->rings.size(), -1), edge(t_->strands.size(), -1);
   for (size_t a = 0; a < actors; ++a) {

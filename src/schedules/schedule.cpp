@@ -92,7 +92,7 @@ class Check {
   }
 
   void close() {
-    const Closure c = close_over_sequences(profiles_, options_.most_states);
+    const Closure c = close_over_sequences(profiles_, options_.most_states, options_.threads);
     report_.closed = c.closed;
     report_.states = c.states;
     report_.period = c.period;

@@ -30,6 +30,7 @@ struct ScheduleOptions {
   int tiles = 16;            // of queries and keys, at most, in the launches that are looked at
   bool explore = false;      // and the exhaustive checker on small instances
   int most_states = 40'000;  // of the closure
+  int threads = 2;           // that follow its states; the result does not depend on them
   int64_t most_explored = 2'000'000;
   std::map<std::string, int64_t> params;  // overrides of `param`s and toggles
 };

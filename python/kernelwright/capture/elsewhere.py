@@ -13,6 +13,7 @@ import builtins
 import collections
 import collections.abc
 import contextlib
+import contextvars
 import functools
 import hashlib
 import operator
@@ -34,7 +35,7 @@ ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling"
               "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
               "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__", "get_default_device",
               "get_device_module", "current_accelerator", "Generator", "is_", "is_not", "_is_alias_of", "_base", "_cdata",
-              "__hash__", "__repr__", "__str__", "__format__", "suppress", "ExitStack", "catch_warnings", "showwarning"}
+              "__hash__", "__repr__", "__str__", "__format__", "suppress", "ExitStack", "catch_warnings", "showwarning", "backends"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
 UNDER_ANY_NAME = [*(getattr(builtins, name) for name in FUNCTIONS), operator.is_, operator.is_not, contextlib.suppress, contextlib.ExitStack]
@@ -177,13 +178,28 @@ def state(spec):
     for function in code.functions_of(spec):
         read = {name: value for name, (value, _) in code.read(function).items()}
         kept = {"a default": (function.__defaults__, function.__kwdefaults__)}
-        for name, value in {**read, **vars(function), **kept}.items():
+        for name, value in {**read, **vars(function), **kept, **_of_others_modules(function, read)}.items():
             if (held := _held(value)) is not None:
                 seen[id(function), name, function] = held, function
     for value in code.objects_of(spec):
         if (held := _held(value)) is not None:
             seen[id(value), f"a {type(value).__name__}", None] = held, value
     return seen
+
+
+def _of_others_modules(function, read):
+    """{"torch.step": its value} of what a function reads of a module that is not the user's: what anybody may have set."""
+    found, text, value = {}, "", None
+    for _, step in code.steps(function):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            text, value = step.argval, read.get(step.argval)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, types.ModuleType):
+            text, value = f"{text}.{step.argval}", getattr(value, step.argval, None)
+            if not isinstance(value, types.ModuleType):
+                found[text] = value
+        elif step.opname not in ("COPY", "DUP_TOP", "CACHE"):
+            value = None
+    return found
 
 
 def refuse_change(spec, before):
@@ -223,6 +239,10 @@ def _held(value, depth=3):
     """A value that can change, as text; None for what computes (functions, modules, types) or is a tensor's."""
     if isinstance(value, (bool, int, float, complex, str, bytes, bytearray, array.array, type(None))):
         return repr(value)
+    if isinstance(value, memoryview):
+        return repr(value.tobytes())
+    if isinstance(value, contextvars.ContextVar):
+        return str(_held(value.get(None), depth - 1)) if depth else None
     if isinstance(value, types.ModuleType) and (not getattr(value, "__file__", None) or code.is_others(value.__file__)):
         return None
     if isinstance(value, types.FunctionType) or depth == 0:
@@ -239,7 +259,21 @@ def _held(value, depth=3):
         return f"[{', '.join(str(_held(v, depth - 1)) for v in value)}]"
     if hasattr(value, "data_ptr"):
         return None  # dependencies.py and agreement.py look at tensors
-    return _held(vars(value), depth - 1) if hasattr(value, "__dict__") else None
+    inside = {**_in_slots(value), **(vars(value) if hasattr(value, "__dict__") else {})}
+    return _held(inside, depth - 1) if inside or hasattr(value, "__dict__") else None
+
+
+def _in_slots(value):
+    """{name: value} of an object of the user's whose class names its attributes in __slots__."""
+    if not _is_users_type(type(value)):
+        return {}
+    inside = {}
+    for cls in type(value).__mro__:
+        names = vars(cls).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                inside[name] = getattr(value, name)
+    return inside
 
 
 def _is_users_type(value):

@@ -257,6 +257,10 @@ def _arguments(spec, traced, sizes):
             raise Problem("spec.integers", f"argument {spec.names[n]} holds {far} among the example's inputs, and a "
                           "kernel takes 32 bits of an int64", spec.lines[n], spec.columns[n],
                           "number what is compared from 0 on, as torch.unique(ids, return_inverse=True)[1] does")
+        if scalar and not math.isfinite(value.item()):
+            raise Problem("spec.example", f"{spec.names[n]} is {value.item()} in the example, and cases draw numbers around "
+                          "the example's", spec.lines[n], spec.columns[n],
+                          f"write {value.item()} in the function, or make the example a number like those of calls")
         out.append({
             "name": spec.names[n],
             "node": key,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "driver/self_test/cpu_self_test.h"
 #include "support/files.h"
 #include "support/version.h"
 #include "tl/laws/laws.h"
@@ -239,7 +238,6 @@ std::vector<std::string> not_checked(const check::Report& report) {
           : "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
       "approximate instructions (ex2, lg2, rcp, rsqrt, tanh) are taken as correctly rounded"};
-  if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
   if (report.unseen)
     for (const std::string& change : report.unseen->changes)

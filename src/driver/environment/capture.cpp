@@ -7,6 +7,8 @@
 // specification's fault, the machine's lack, and our own.
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "driver/environment/sandbox.h"
 #include "driver/environment/tools.h"
 #include "support/files.h"
@@ -155,6 +157,12 @@ void report_failure(const Tools& tools, const std::string& spec, const ProcessRe
                        "when memory is short",
                        spec),
            "use smaller example inputs, or a machine with more memory");
+  else if (run.exit_code > 128 && run.exit_code < 128 + 65)
+    report("spec.exits",
+           fmt::format("the process of the capture was ended by signal {} ({})",
+                       run.exit_code - 128, strsignal(run.exit_code - 128)),
+           "what the file loads, its example_inputs() or the function does it: an extension that "
+           "crashes, os.kill()");
   else
     report("internal.capture",
            fmt::format("capture ended with exit code {}: {}", run.exit_code, last), "");

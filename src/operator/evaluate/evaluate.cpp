@@ -10,23 +10,26 @@ namespace kw::spec {
 namespace {
 
 // Four partial sums, so that the additions overlap.
-double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t count) {
+template <class Summand>
+double sum_of(int64_t count, Summand summand) {
   double sum[4] = {};
   int64_t d = 0;
   for (; d + 4 <= count; d += 4)
-    for (int lane = 0; lane < 4; ++lane) sum[lane] += x[(d + lane) * dx] * y[(d + lane) * dy];
-  for (; d < count; ++d) sum[0] += x[d * dx] * y[d * dy];
+    for (int lane = 0; lane < 4; ++lane) sum[lane] += summand(d + lane);
+  for (; d < count; ++d) sum[0] += summand(d);
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t count) {
+  return sum_of(count, [&](int64_t d) { return x[d * dx] * y[d * dy]; });
 }
 
 // Squared.
 double distance(const double* x, int64_t dx, const double* y, int64_t count) {
-  double sum[4] = {};
-  for (int64_t d = 0; d < count; ++d) {
+  return sum_of(count, [&](int64_t d) {
     const double apart = x[d * dx] - y[d];
-    sum[d % 4] += apart * apart;
-  }
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    return apart * apart;
+  });
 }
 
 }  // namespace
@@ -113,11 +116,10 @@ double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, i
   const ProductState& p = terms_[term].products[number];
   if (!p.mapped()) return 0;
   const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;
-  double squares = 0;
-  for (int64_t d = 0; d < p.D; ++d) {
+  const double squares = sum_of(p.D, [&](int64_t d) {
     const double one = x[d * p.q.d_stride] * y[d * p.k.d_stride];
-    squares += one * one;
-  }
+    return one * one;
+  });
   return kOfTwoElements * half_ulp(form_.dtype) * std::sqrt(squares);
 }
 
@@ -146,7 +148,8 @@ void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
   for (int64_t j = 0; j < N_; ++j) {
     if (kept_[j] == 0) continue;
     Program::Inputs exact = Program::at(b, h, i, j);
-    fill_products(term, b, h, i, j, &exact[Program::score]);
+    for (size_t n = 0; n < terms_[term].products.size(); ++n)
+      exact[Program::score + n] = products_[n][j];
     const double score = terms_[term].score->run(exact);
     for (size_t n = 0; n < terms_[term].products.size(); ++n) {
       Program::Inputs off = exact;

@@ -1,6 +1,8 @@
 // Views: the element is an element of the operand, at other indices.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "operator/graph/normalise.h"
@@ -12,9 +14,25 @@ ExprPtr same(Elements& g, const Node& n, const Indices& at) {
   return g.element(n.args[0].node, at);
 }
 
+// Whether a root or a logarithm in it may be of a number below 0.
+bool may_be_none(const ExprPtr& e) {
+  const bool of_positive =
+      (e->kind == Kind::unary && (e->name == "sqrt" || e->name == "rsqrt" || e->name == "log" ||
+                                  e->name == "log2" || e->name == "log1p")) ||
+      (e->kind == Kind::binary && e->name == "**" &&
+       !(e->args[1]->kind == Kind::number && std::trunc(e->args[1]->value) == e->args[1]->value));
+  return of_positive || std::any_of(e->args.begin(), e->args.end(), may_be_none);
+}
+
 // Rows without a key are zero here already; infinities become the largest numbers there are.
 ExprPtr finite(Elements& g, const Node& n, const Indices& at) {
-  return rewrite(same(g, n, at), [](const ExprPtr& e) -> ExprPtr {
+  const ExprPtr of = same(g, n, at);
+  if (of && may_be_none(of))
+    return g.refuse(n,
+                    "aten.nan_to_num is read as what it leaves of numbers, and a root or a "
+                    "logarithm in its operand may be none",
+                    "clamp what the root or the logarithm is taken of");
+  return rewrite(of, [](const ExprPtr& e) -> ExprPtr {
     return e->kind == Kind::infinity ? real(std::numeric_limits<float>::max()) : nullptr;
   });
 }

@@ -83,12 +83,14 @@ Score split_score(const ExprPtr& e) {
     out.added = out.finite || a.added || b.added;
     return out;
   }
-  // x * c with c > 0 drops what x drops.
+  // x * c with c > 0 drops what x drops, unless the number that drops it is then a score like
+  // others.
   if (e->kind == Kind::binary && e->name == "*" && e->args[1]->kind == Kind::number &&
       e->args[1]->value > 0) {
-    out = split_score(e->args[0]);
-    out.value = binary("*", out.value, e->args[1]);
-    out.number *= e->args[1]->value;
+    Score x = split_score(e->args[0]);
+    x.value = binary("*", x.value, e->args[1]);
+    x.number *= e->args[1]->value;
+    if (!x.finite || x.number <= kDropped) return x;
   }
   return out;
 }

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from kernelwright_cli import assert_refused, call
 
 from kernelwright.capture import capture, goldens, load
 from kernelwright.capture.diagnostic import Problem
@@ -48,3 +49,11 @@ def test_a_function_that_ends_python_is_refused(raised, tmp_path):
     run = subprocess.run([sys.executable, "-m", "kernelwright.capture", path, "--out", str(tmp_path / "out")], capture_output=True, text=True)
     assert run.returncode == 2, run.stderr
     assert "spec.exits" in run.stdout and raised.split("(")[0] in run.stdout
+
+
+def test_a_file_that_ends_its_process_by_a_signal_is_refused(tmp_path):
+    path = written(tmp_path).replace("f.py", "g.py")
+    with open(path, "w") as file:
+        file.write(TEXT.format(returned="o", sizes="2, 4, 64, 64").replace("def f", "def g") + "\n\nimport os\nos.kill(os.getpid(), 11)\n")
+    run = call("capture", path, "--out", tmp_path / "out")
+    assert_refused(run, "spec.exits", "ended by signal 11")

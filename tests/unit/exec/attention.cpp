@@ -1,5 +1,6 @@
 // Whole kernels on the executor, against attention written out in fp64 here.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <cmath>
@@ -140,6 +141,23 @@ TEST(Attention, takes_a_fraction_of_a_second_for_two_by_three_blocks_of_eight_he
   EXPECT_TRUE(got.faults.empty());
   EXPECT_EQ(got.contractions.size(),
             2u * 4 * 2 * 2 * 2 * 3);  // b, h, row blocks, CTAs, warpgroups, key blocks
+}
+
+// The most memory that this process has had, in MB.
+int64_t most_memory() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss >> 10;
+}
+
+TEST(Attention, of_thousands_of_ctas_has_the_shared_memory_of_those_that_run) {
+  const auto p = test::parsed(
+      "ampere", read_source(in_clone("/tests/corpus/sm80_attention_fwd.tl"))->text);
+  const int64_t before = most_memory();
+  const exec::Outcome got = exec::run(*p, launch_of({4000, 1, 1, 1, 1}));
+  EXPECT_TRUE(got.faults.empty());
+  EXPECT_EQ(got.contractions.size(), 4000u);
+  EXPECT_LT(most_memory() - before, 400);  // all at once have 770
 }
 
 }  // namespace

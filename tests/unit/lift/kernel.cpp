@@ -128,6 +128,7 @@ TEST(Lift, refuses_other_includes_and_preprocessor_text) {
   expect_error("struct Args", "#pragma once\nstruct Args", "lift.unrecognised");
   expect_error("#pragma unroll 1\n", "#pragma unroll 1 ", "lift.");
   expect_error("// V\n", "// V \\\n", "a backslash continues the line");
+  expect_error("// V\n", std::string(100'000, '{'), "more than 500 open brackets");
 }
 
 TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
