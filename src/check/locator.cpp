@@ -51,8 +51,13 @@ struct Warpgroup {
 
 class SoftmaxLocator : public Locator {
  public:
-  SoftmaxLocator(const Case& c, spec::Evaluator& evaluator)
-      : case_(c), truth_(evaluator), scale_name_(tl::name("scale")) {}
+  SoftmaxLocator(const Case& c, spec::Evaluator& evaluator, const Counterexample& wrong)
+      : case_(c),
+        truth_(evaluator),
+        wrong_(wrong),
+        one_row_(wrong.i >= 0 &&
+                 evaluator.queries() * evaluator.keys() * evaluator.keys() > kLarge),
+        scale_name_(tl::name("scale")) {}
 
   Difference found() const override {
     if (found_.statement || !last_store_) return found_;
@@ -154,8 +159,10 @@ class SoftmaxLocator : public Locator {
     if (!at.known) return;
     for (int r = 0; r < t.rows && !found_.statement; ++r) {
       const UserRow row = user_row(case_, truth_.queries(), head_of(at), at.first + r);
-      if (row.head < int64_t(case_.heads.size()) && row.query < truth_.queries())
-        f(r, batch_of(at), case_.heads[row.head], row.query);
+      if (row.head >= int64_t(case_.heads.size()) || row.query >= truth_.queries()) continue;
+      const int64_t b = batch_of(at), h = case_.heads[row.head];
+      if (one_row_ && (b != wrong_.b || h != wrong_.h || row.query != wrong_.i)) continue;
+      f(r, b, h, row.query);
     }
   }
   double weight(int64_t b, int64_t h, int64_t i, int64_t j, double m, double scale) {
@@ -343,6 +350,10 @@ class SoftmaxLocator : public Locator {
 
   const Case& case_;
   spec::Evaluator& truth_;
+  const Counterexample& wrong_;
+  // Every turn's accumulator is a sum over all keys so far.
+  static constexpr int64_t kLarge = 1 << 28;
+  const bool one_row_;
   const tl::ExprPtr scale_name_;
   std::map<int, Warpgroup> warpgroups_;
   const Stmt* last_store_ = nullptr;
@@ -351,8 +362,9 @@ class SoftmaxLocator : public Locator {
 
 }  // namespace
 
-std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth) {
-  return std::make_unique<SoftmaxLocator>(c, truth);
+std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
+                                      const Counterexample& wrong) {
+  return std::make_unique<SoftmaxLocator>(c, truth, wrong);
 }
 
 }  // namespace kw::check

@@ -17,8 +17,9 @@ class Locator : public exec::Observer {
   virtual Difference found() const = 0;
 };
 
-// Both must outlive it.
-std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth);
+// Of a large case only the row is watched that was found to be wrong. All must outlive it.
+std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
+                                      const Counterexample& wrong);
 
 // Of a run in the exact reading.
 std::unique_ptr<Locator> make_exact_locator(const Case& c, const spec::Form& form,

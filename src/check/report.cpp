@@ -98,12 +98,26 @@ std::string_view name(Scope s) {
   return "";
 }
 
+namespace {
+
+// Why a claim is of less than every launch, the proofs' part first.
+std::string reason(const Report& r) {
+  if (scope(r) != Scope::sizes_that_ran && scope(r) != Scope::explored) return "";
+  if (const std::string open = not_proved(r); !open.empty()) return open;
+  const exec::ScheduleReport& s = *r.schedules;
+  if (!s.closed) return s.not_closed.empty() ? "the schedules were not closed" : s.not_closed;
+  return s.longer.empty() ? "a long block was not seen to repeat itself"
+                          : fmt::format("nothing says what more turns of {} do", s.longer);
+}
+
+}  // namespace
+
 std::string headline(const Report& r) {
   std::string text(name(r.verdict));
   if (r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
     text += fmt::format(" for {}", name(scope(r)));
-  if (r.verdict == Verdict::holds && scope(r) == Scope::sizes_that_ran)
-    text += fmt::format(" ({})", not_proved(r));
+  if (const std::string why = reason(r); r.verdict == Verdict::holds && !why.empty())
+    text += fmt::format(" ({})", why);
   if (r.effort != Effort::usual) text += fmt::format(" ({} check)", name(r.effort));
   return text;
 }

@@ -37,9 +37,10 @@ class Shrinker {
  private:
   bool try_case(Case c) {
     if (left_ <= 0) return false;
-    // Of many rows one run is work for many.
-    left_ -= 1 + spec::value_of(capture_.form.B, c.sizes) *
-                     spec::value_of(capture_.form.M, c.sizes) / kRowsOfOne;
+    // A large case is work for many.
+    const int64_t rows = spec::value_of(capture_.form.B, c.sizes) *
+                         spec::value_of(capture_.form.M, c.sizes) * int64_t(c.heads.size());
+    left_ -= 1 + (scores_of(capture_.form, c) + 100 * rows) / kWorkOfOne;
     const Trial trial = run_(c);
     if (!trial.valid || !trial.failure) return false;
     best_ = std::move(c);
@@ -82,7 +83,7 @@ class Shrinker {
   const spec::Capture& capture_;
   Case best_;
   Failure failure_;
-  static constexpr int64_t kRowsOfOne = 2000;
+  static constexpr int64_t kWorkOfOne = 200'000;
   int64_t left_ = 120;  // runs
 };
 

@@ -173,7 +173,7 @@ void Attention::locate(const tl::Program& program, const spec::Capture& capture,
   const auto launch = check::bind(program, capture.form, *problem, c, ignored);
   if (!launch) return;
   spec::Evaluator evaluator(capture.form, *problem);
-  const std::unique_ptr<Locator> locator = make_locator(c, evaluator);
+  const std::unique_ptr<Locator> locator = make_locator(c, evaluator, what);
   exec::run(program, *launch, locator.get());
   const Difference found = locator->found();
   name_statement(program, found.statement, found.text, what);

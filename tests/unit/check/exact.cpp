@@ -300,7 +300,7 @@ TEST(Scope, is_said_in_the_first_line) {
   const check::Report explored = report(placed);
   EXPECT_EQ(explored.verdict, Verdict::holds) << check::print(explored);
   EXPECT_EQ(check::scope(explored), check::Scope::explored);
-  EXPECT_EQ(check::print(explored).rfind("holds for the launches explored, ", 0), 0u);
+  EXPECT_EQ(check::print(explored).rfind("holds for the launches explored (", 0), 0u);
   EXPECT_NE(check::print(explored).find("; only these: "), std::string::npos);
   EXPECT_EQ(check::to_json(explored)["holds_for"], "the launches explored");
 }

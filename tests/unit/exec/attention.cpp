@@ -151,8 +151,8 @@ int64_t most_memory() {
 }
 
 TEST(Attention, of_thousands_of_ctas_has_the_shared_memory_of_those_that_run) {
-  const auto p = test::parsed(
-      "ampere", read_source(in_clone("/tests/corpus/sm80_attention_fwd.tl"))->text);
+  const auto p =
+      test::parsed("ampere", read_source(in_clone("/tests/corpus/sm80_attention_fwd.tl"))->text);
   const int64_t before = most_memory();
   const exec::Outcome got = exec::run(*p, launch_of({4000, 1, 1, 1, 1}));
   EXPECT_TRUE(got.faults.empty());
