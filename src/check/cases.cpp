@@ -144,6 +144,8 @@ std::string_view name(Planted what) {
       return "integers all over the positions";
     case Planted::alike:
       return "integers of the data all alike";
+    case Planted::runs:
+      return "integers of the data in runs";
     case Planted::small:
       return "small numbers";
     case Planted::large:

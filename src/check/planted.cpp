@@ -15,9 +15,9 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits,  Planted::zeros,     Planted::equal,    Planted::spike,
-                            Planted::tiny,  Planted::below,     Planted::above,    Planted::spread,
-                            Planted::alike, Planted::far_below, Planted::far_above};
+constexpr Planted kAll[] = {Planted::bits,  Planted::zeros, Planted::equal,     Planted::spike,
+                            Planted::tiny,  Planted::below, Planted::above,     Planted::spread,
+                            Planted::alike, Planted::runs,  Planted::far_below, Planted::far_above};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -68,6 +68,21 @@ void plant_alike(const spec::Form& form, spec::Problem& problem) {
   }
 }
 
+// The least of its own and the greatest in turn, along the last dimension: a document that goes on
+// behind another, lists of blocks with a gap and without a mask.
+void plant_runs(const spec::Form& form, spec::Problem& problem) {
+  constexpr size_t kRun = 320;  // of any tile of keys, whole ones and some between
+  for (const spec::Argument& a : form.arguments) {
+    if (!is_data_of_integers(a)) continue;
+    Tensor& t = problem.tensors.at(a.name);
+    if (t.values.empty()) continue;
+    const auto [least, greatest] = std::minmax_element(t.values.begin(), t.values.end());
+    const double of_run[] = {*least, *greatest};
+    for (size_t n = 0; n < t.values.size(); ++n)
+      t.values[n] = of_run[n % size_t(t.shape.back()) / kRun % 2];
+  }
+}
+
 // Whether the values say anything of the function.
 bool applies(Planted what, const spec::Form& form) {
   switch (what) {
@@ -82,6 +97,7 @@ bool applies(Planted what, const spec::Form& form) {
     case Planted::spread:
       return has_spread(form);
     case Planted::alike:
+    case Planted::runs:
       return std::any_of(form.arguments.begin(), form.arguments.end(), is_data_of_integers);
     case Planted::far_below:
     case Planted::far_above:
@@ -99,6 +115,7 @@ Shape shape_for(Planted what, const spec::Form& form) {
   // More queries than keys: of causal attention, too, some then see keys past the end.
   if (what == Planted::below) return {1, 200, 150};
   if (what == Planted::alike) return {1, 300, 520};
+  if (what == Planted::runs) return {1, 1000, 1000};
   if (what != Planted::spread) return {1, 150, 200};
   // Of one query a batch entry has few rows of integers, and many keys are little work.
   const bool single = form.M.name.empty() && form.M.constant == 1;
@@ -119,6 +136,9 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       return true;
     case Planted::alike:
       plant_alike(form, problem);
+      return true;
+    case Planted::runs:
+      plant_runs(form, problem);
       return true;
     case Planted::far_below:
     case Planted::far_above:
@@ -217,6 +237,7 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     const auto [b, m, n] = shape_for(what, capture.form);
     Case c = case_of(capture, b, m, n, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
+    if (what == Planted::runs) keep_one_head(capture.form, c);
     c.planted = what;
     if (what == Planted::below && !lies_below(capture.form, c)) continue;
     if (!can_be(capture.form, c)) continue;

@@ -24,6 +24,7 @@ enum class Planted {  // planted.h
   above,
   spread,
   alike,
+  runs,
   small,
   large,
   far_below,

@@ -250,11 +250,11 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   };
   const bool integers = has_integers(program);
   // One tile of rows; as many rows as keys; keys that end within a tile, and with them a diagonal
-  // at the last one.
-  enum class Shape { one_tile, square, ragged };
+  // at the last one; rows that a window has left behind all keys.
+  enum class Shape { one_tile, square, ragged, beyond };
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
     std::set<std::map<std::string, int64_t>> tried;
-    for (const Shape shape : {Shape::one_tile, Shape::square, Shape::ragged}) {
+    for (const Shape shape : {Shape::one_tile, Shape::square, Shape::ragged, Shape::beyond}) {
       std::map<std::string, int64_t> sizes;
       int64_t most = 0;
       for (const auto& [letter, rows] : units) most = std::max(most, rows * tiles);
@@ -262,6 +262,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         const bool of_rows = letter == "M" || letter == "R";
         sizes[letter] = shape != Shape::one_tile ? most : of_rows ? rows : rows * tiles;
         if (shape == Shape::ragged && !of_rows) sizes[letter] += kWithin;
+        if (shape == Shape::beyond && !of_rows) sizes[letter] = kWithin;
       }
       if (!tried.insert(sizes).second) continue;
       // The fourth ends within a tile. Below 0 is what has no key: a window, a length.

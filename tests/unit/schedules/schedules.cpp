@@ -203,6 +203,17 @@ TEST(AllSequences, have_blocks_that_data_below_0_leave_without_keys) {
   EXPECT_EQ(of(keys, "return where(width < 0, 1, ceil_div(N, BN)), N // BN"), "(none)");
 }
 
+// Rows lie far beyond the last key, too: a window may have left it behind.
+TEST(AllSequences, have_blocks_of_rows_behind_all_keys) {
+  const auto until = [](const std::string& first) {
+    return code_of(report_of(edited("sm80", "range_down(min(keys.count, keys.full) - 1, 0)",
+                                    "range_down(min(keys.count, keys.full) - 1, " + first + ")"),
+                             true));
+  };
+  EXPECT_EQ(until("where(c.m * BM > N + 500, keys.count, 0)"), "schedule.race");
+  EXPECT_EQ(until("where(c.m * BM > N + 500, 0, 0)"), "(none)");
+}
+
 TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
   const exec::ScheduleReport r = report_of_window("3");
   EXPECT_EQ(code_of(r), "(none)");
