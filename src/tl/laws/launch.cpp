@@ -94,24 +94,41 @@ bool copies(const Stmt& s, const Scope& scope) {
                      [&](const Stmt& inner) { return copies(inner, scope); });
 }
 
-// Numbers of a range of key blocks, 0 and 1, and their sums; and with `index` that of a loop.
+// Whether it mentions a block's place or data.
+bool is_of_a_block(const ExprPtr& e) {
+  return e->kind == ExprKind::field || e->kind == ExprKind::index ||
+         std::any_of(e->args.begin(), e->args.end(), is_of_a_block);
+}
+
+// Numbers of a range of key blocks, of a launch's tiles (`let steps = ceil_div(K, BK)`), 0 and 1,
+// and their sums; and with `index` that of a loop.
 bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
   if (e->kind == ExprKind::integer) return e->text == "0" || e->text == "1";
   if (e->kind == ExprKind::field) return true;
   if (e->kind == ExprKind::name) {
-    const Symbol* s = index ? scope.find(e->text) : nullptr;
-    return s && ((s->stmt && is(s->stmt->op, Family::loop)) || is_integer_of_step(*s));
+    const Symbol* s = scope.find(e->text);
+    const bool of_tiles = s && s->stmt && s->stmt->op == Op::let && s->value &&
+                          s->value->kind == ExprKind::call && s->value->text == "ceil_div" &&
+                          !is_of_a_block(s->value);
+    return of_tiles ||
+           (index && s && ((s->stmt && is(s->stmt->op, Family::loop)) || is_integer_of_step(*s)));
   }
   return e->kind == ExprKind::binary && (e->text == "+" || e->text == "-") &&
          is_of_turns(e->args[0], scope, index) && is_of_turns(e->args[1], scope, index);
 }
 
-// `n > keys.first`, `n + 1 < keys.count`: whether another turn follows. The schedules walk loops of
-// few turns, of the first head and batch entry, which show such a condition both ways and others
-// perhaps not.
+bool is_name_of_tiles(const ExprPtr& e, const Scope& scope) {
+  return e->kind == ExprKind::name && is_of_turns(e, scope, false);
+}
+
+// `n > keys.first`, `n + 1 < keys.count`, `steps > 1`: whether another turn follows. The schedules
+// walk loops of few turns, of the first head and batch entry, which show such a condition both ways
+// and others perhaps not.
 bool asks_for_another_turn(const ExprPtr& e, const Scope& scope) {
   if (!is_comparison(*e) || e->text == "==" || e->text == "!=") return false;
   const ExprPtr &a = e->args[0], &b = e->args[1];
+  if (is_name_of_tiles(a, scope) && b->kind == ExprKind::integer)
+    return b->text.size() == 1;  // `steps > 2`: a third step; launches that are walked have 16
   const bool left = is_of_turns(a, scope, true) && !is_of_turns(a, scope, false);
   const bool right = is_of_turns(b, scope, true) && !is_of_turns(b, scope, false);
   return (left && is_of_turns(b, scope, false)) || (right && is_of_turns(a, scope, false));
