@@ -100,10 +100,10 @@ bool is_of_a_block(const ExprPtr& e) {
          std::any_of(e->args.begin(), e->args.end(), is_of_a_block);
 }
 
-// Numbers of a range of key blocks, of a launch's tiles (`let steps = ceil_div(K, BK)`), 0 and 1,
-// and their sums; and with `index` that of a loop.
+// Numbers of a range of key blocks, of a launch's tiles (`let steps = ceil_div(K, BK)`), small
+// ones, and their sums; and with `index` that of a loop.
 bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
-  if (e->kind == ExprKind::integer) return e->text == "0" || e->text == "1";
+  if (e->kind == ExprKind::integer) return e->text.size() == 1;  // loops that are walked turn more
   if (e->kind == ExprKind::field) return true;
   if (e->kind == ExprKind::name) {
     const Symbol* s = scope.find(e->text);
@@ -128,7 +128,7 @@ bool asks_for_another_turn(const ExprPtr& e, const Scope& scope) {
   if (!is_comparison(*e) || e->text == "==" || e->text == "!=") return false;
   const ExprPtr &a = e->args[0], &b = e->args[1];
   if (is_name_of_tiles(a, scope) && b->kind == ExprKind::integer)
-    return b->text.size() == 1;  // `steps > 2`: a third step; launches that are walked have 16
+    return is_of_turns(b, scope, false);  // `steps > 2`: a third step
   const bool left = is_of_turns(a, scope, true) && !is_of_turns(a, scope, false);
   const bool right = is_of_turns(b, scope, true) && !is_of_turns(b, scope, false);
   return (left && is_of_turns(b, scope, false)) || (right && is_of_turns(a, scope, false));
