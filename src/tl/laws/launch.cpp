@@ -100,6 +100,11 @@ bool is_of_a_block(const ExprPtr& e) {
          std::any_of(e->args.begin(), e->args.end(), is_of_a_block);
 }
 
+bool calls_ceil_div(const ExprPtr& e) {
+  return (e->kind == ExprKind::call && e->text == "ceil_div") ||
+         std::any_of(e->args.begin(), e->args.end(), calls_ceil_div);
+}
+
 // Numbers of a range of key blocks, of a launch's tiles (`let steps = ceil_div(K, BK)`), small
 // ones, and their sums; and with `index` that of a loop.
 bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
@@ -108,8 +113,7 @@ bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
   if (e->kind == ExprKind::name) {
     const Symbol* s = scope.find(e->text);
     const bool of_tiles = s && s->stmt && s->stmt->op == Op::let && s->value &&
-                          s->value->kind == ExprKind::call && s->value->text == "ceil_div" &&
-                          !is_of_a_block(s->value);
+                          calls_ceil_div(s->value) && !is_of_a_block(s->value);
     return of_tiles ||
            (index && s && ((s->stmt && is(s->stmt->op, Family::loop)) || is_integer_of_step(*s)));
   }
