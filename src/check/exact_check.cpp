@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 
@@ -76,10 +75,8 @@ void draw_further(const Reading& r, const std::vector<Case>& cases, int threads,
         further.push_back({n, d, {}});
     }
     if (further.empty()) return;
-    std::atomic<size_t> next{0};
-    on_threads(threads, [&] {
-      for (size_t n = next++; n < further.size(); n = next++)
-        further[n].trial = r.run(cases[further[n].of], further[n].draw);
+    each_on_threads(threads, further.size(), [&](size_t n) {
+      further[n].trial = r.run(cases[further[n].of], further[n].draw);
     });
     for (Further& f : further) add(trials[f.of], std::move(f.trial));
   }

@@ -59,27 +59,24 @@ void add_divisors(const spec::ExprPtr& e, std::set<std::string>& out) {
 
 // Each element of the integers' tensors the greatest of its own: all of one document, no list with
 // a block that needs a mask for it.
-void plant_alike(const spec::Form& form, spec::Problem& problem) {
-  for (const spec::Argument& a : form.arguments) {
-    if (!is_data_of_integers(a)) continue;
-    std::vector<double>& values = problem.tensors.at(a.name).values;
-    if (values.empty()) continue;
-    std::fill(values.begin(), values.end(), *std::max_element(values.begin(), values.end()));
-  }
+void plant_alike(Tensor& t) {
+  std::fill(t.values.begin(), t.values.end(), *std::max_element(t.values.begin(), t.values.end()));
 }
 
 // The least of its own and the greatest in turn, along the last dimension: a document that goes on
 // behind another, lists of blocks with a gap and without a mask.
-void plant_runs(const spec::Form& form, spec::Problem& problem) {
+void plant_runs(Tensor& t) {
   constexpr size_t kRun = 320;  // of any tile of keys, whole ones and some between
+  const auto [least, greatest] = std::minmax_element(t.values.begin(), t.values.end());
+  const double of_run[] = {*least, *greatest};
+  for (size_t n = 0; n < t.values.size(); ++n)
+    t.values[n] = of_run[n % size_t(t.shape.back()) / kRun % 2];
+}
+
+void plant_integers(const spec::Form& form, void (*plant)(Tensor&), spec::Problem& problem) {
   for (const spec::Argument& a : form.arguments) {
     if (!is_data_of_integers(a)) continue;
-    Tensor& t = problem.tensors.at(a.name);
-    if (t.values.empty()) continue;
-    const auto [least, greatest] = std::minmax_element(t.values.begin(), t.values.end());
-    const double of_run[] = {*least, *greatest};
-    for (size_t n = 0; n < t.values.size(); ++n)
-      t.values[n] = of_run[n % size_t(t.shape.back()) / kRun % 2];
+    if (Tensor& t = problem.tensors.at(a.name); !t.values.empty()) plant(t);
   }
 }
 
@@ -135,10 +132,10 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       plant_spread(c.draws.seed, form, problem);
       return true;
     case Planted::alike:
-      plant_alike(form, problem);
+      plant_integers(form, plant_alike, problem);
       return true;
     case Planted::runs:
-      plant_runs(form, problem);
+      plant_integers(form, plant_runs, problem);
       return true;
     case Planted::far_below:
     case Planted::far_above:

@@ -1,13 +1,14 @@
 // Values on which random inputs have nothing to say: rows that vanish, rows that are all the same,
 // numbers that are 0 or 1, one large number among small ones, and numbers below the smallest normal
 // of the type; of a softmax, scores far from 0 in all of a row, and sinks beside them
-// (far_scores.h); where integers of the data are compared with positions, all over these
-// (spread.h); in arguments beside the operands, elements far from 0 (far_arguments.h); and what a
-// family has of its own (Family::further_planted): scores of a product with as much taken off them,
-// small and large rows of a norm. A slope or a sink of 0 or 1 hides or shows what another never
-// does; equal scores tie, and a row of zeros is divided by its own length. A scalar is drawn or 1:
-// kernels divide by a scale that is an argument (BUGS_FOUND.md); of a form with several terms it is
-// drawn, for where two of them cancel, what is left of a row in 16 bits is rounding in any kernel.
+// (far_scores.h); integers of the data that are all alike, or lie in runs, and where they are
+// compared with positions, all over these (spread.h); in arguments beside the operands, elements
+// far from 0 (far_arguments.h); and what a family has of its own (Family::further_planted): scores
+// of a product with as much taken off them, small and large rows of a norm. A slope or a sink of 0
+// or 1 hides or shows what another never does; equal scores tie, and a row of zeros is divided by
+// its own length. A scalar is drawn or 1: kernels divide by a scale that is an argument
+// (BUGS_FOUND.md); of a form with several terms it is drawn, for where two of them cancel, what is
+// left of a row in 16 bits is rounding in any kernel.
 #pragma once
 #include <cstdint>
 #include <set>

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -129,15 +128,12 @@ void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads
   out.numbers = int(all.size());
   Problems problems(form, cases);
   std::vector<char> seen(all.size(), false);
-  std::atomic<size_t> next{0};
-  on_threads(threads, [&] {
-    for (size_t n = next++; n < all.size(); n = next++) {
-      int64_t work = kWork;
-      for (const size_t c : nearest(form, cases, std::abs(all[n].number))) {
-        const auto problem = work > 0 ? problems.of(c) : nullptr;
-        if (problem && differ(form, all[n].form, cases[c], *problem, work)) seen[n] = true;
-        if (seen[n] || work <= 0) break;
-      }
+  each_on_threads(threads, all.size(), [&](size_t n) {
+    int64_t work = kWork;
+    for (const size_t c : nearest(form, cases, std::abs(all[n].number))) {
+      const auto problem = work > 0 ? problems.of(c) : nullptr;
+      if (problem && differ(form, all[n].form, cases[c], *problem, work)) seen[n] = true;
+      if (seen[n] || work <= 0) break;
     }
   });
   for (size_t n = 0; n < all.size(); ++n)

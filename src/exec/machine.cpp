@@ -221,7 +221,8 @@ bool Machine::turn(Agent& a) {
     moved = true;
     if (outcome.statements > kEndless + kEndlessCta * int64_t(blocks.size()))
       faults.raise("exec.endless", nullptr,
-                   fmt::format("the run is at its {}th statement and has not ended", kEndless));
+                   fmt::format("the run is at its {}th statement and has not ended",
+                               outcome.statements - 1));
   }
   return moved;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <set>
 #include <variant>
@@ -327,11 +326,8 @@ class Closer {
     bool periodic = profiles_.longest.has_value();
     while (!queue.empty()) {
       std::vector<Followed> followed(std::min(queue.size(), kAtOnce));
-      std::atomic<size_t> next{0};
-      on_threads(threads_, [&] {
-        for (size_t n = next++; n < followed.size(); n = next++)
-          followed[n] = follow(queue[n], seen, periodic);
-      });
+      each_on_threads(threads_, followed.size(),
+                      [&](size_t n) { followed[n] = follow(queue[n], seen, periodic); });
       queue.erase(queue.begin(), queue.begin() + std::ptrdiff_t(followed.size()));
       for (Followed& f : followed) {
         ++out_.states;

@@ -1,5 +1,6 @@
 #include "support/threads.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -24,6 +25,13 @@ void on_threads(int threads, const std::function<void()>& work) {
     guarded();
   }
   if (thrown) std::rethrow_exception(thrown);
+}
+
+void each_on_threads(int threads, size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  on_threads(threads, [&] {
+    for (size_t n = next++; n < count; n = next++) work(n);
+  });
 }
 
 }  // namespace kw

@@ -4,6 +4,7 @@
 // unwinds past threads that nobody has joined, which ends it too, with a message that says nothing.
 // Here all threads are waited for whatever happens, and the first exception is the caller's.
 #pragma once
+#include <cstddef>
 #include <functional>
 
 namespace kw {
@@ -12,5 +13,8 @@ namespace kw {
 // of them threw; the others have ended by themselves, so work() takes what is next until nothing is
 // left.
 void on_threads(int threads, const std::function<void()>& work);
+
+// Runs work(n) of every n below count, each once, by whichever thread is free.
+void each_on_threads(int threads, size_t count, const std::function<void(size_t)>& work);
 
 }  // namespace kw

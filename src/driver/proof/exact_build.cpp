@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "exec/exec.h"
@@ -141,15 +140,11 @@ class Builder {
       runs_.push_back({&c, std::move(*launch), {}});
     }
     const SmallAlgebra algebra(1);
-    std::atomic<size_t> next{0};
-    const auto work = [&] {
-      for (size_t n = next++; n < runs_.size(); n = next++) {
-        runs_[n].launch.algebra = &algebra;
-        runs_[n].launch.grid = 1 + static_cast<int>(n % 3);
-        runs_[n].outcome = exec::run(*program_, runs_[n].launch);
-      }
-    };
-    on_threads(2, work);
+    each_on_threads(2, runs_.size(), [&](size_t n) {
+      runs_[n].launch.algebra = &algebra;
+      runs_[n].launch.grid = 1 + static_cast<int>(n % 3);
+      runs_[n].outcome = exec::run(*program_, runs_[n].launch);
+    });
     for (const Run& r : runs_)
       for (const Diagnostic& d : r.outcome.faults) diagnostics_.add(d);
     if (runs_.empty())
