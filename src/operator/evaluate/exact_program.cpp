@@ -162,12 +162,15 @@ ExactProgram::Item ExactProgram::apply(const Step& s) const {
       return {A.mul(a, b)};
     case Op::divide:
       return {A.div(a, b)};
-    case Op::power:  // of a constant base, or a square: others are opaque in both operands
-      if (A.equal(b, A.integer(2)).holds) return {A.mul(a, a)};
-      if (A.equal(a, A.integer(2)).holds) return {A.exp2(b)};
-      if (steps_[s.a].what == Step::Do::constant && items_[s.a].integer > 0)
+    case Op::power: {  // of a constant base, or a square: others are opaque in both operands
+      // What the formula says, not what the operands are here: 2^x at 2 is no square.
+      const auto is_constant = [&](int at) { return steps_[at].what == Step::Do::constant; };
+      if (is_constant(s.b) && A.equal(b, A.integer(2)).holds) return {A.mul(a, a)};
+      if (is_constant(s.a) && A.equal(a, A.integer(2)).holds) return {A.exp2(b)};
+      if (is_constant(s.a) && items_[s.a].integer > 0)
         return {A.exp2(A.mul(b, A.constant(std::log2(items_[s.a].integer))))};
       return {A.mul(A.opaque(uint64_t(s.op), a), A.opaque(uint64_t(s.op) + 1000, b))};
+    }
     case Op::minimum:
       return {A.min(a, b)};
     case Op::maximum:

@@ -5,6 +5,7 @@
 // Real arithmetic only moves constants to the right and signs outward: it never reassociates two
 // unknowns. Bits of coordinates become quotients and remainders, bits of data are bits.cpp's.
 #include <algorithm>
+#include <limits>
 
 #include "operator/expr/expr.h"
 #include "operator/expr/fold.h"
@@ -92,6 +93,12 @@ ExprPtr integer_binary(const std::string& op, const ExprPtr& a, const ExprPtr& b
       return e;
   if (op == "//" && is_number(b) && b->integer == 1) return a;
   if (op == "%" && is_number(b) && b->integer == 1) return integer(0);
+  // Both round down, so a // -3 is -a // 3 and a % -3 is -(-a % 3): kernels divide by what is
+  // positive.
+  const bool negative =
+      is_number(b) && b->integer < 0 && b->integer > std::numeric_limits<int64_t>::min();
+  if (op == "//" && negative) return binary("//", unary("-", a), integer(-b->integer));
+  if (op == "%" && negative) return unary("-", binary("%", unary("-", a), integer(-b->integer)));
   if ((op == "min" || op == "max" || op == "//") && equal(a, b)) return op == "//" ? integer(1) : a;
   if (op == "*" && print(b) < print(a)) return node(op, Type::integer, b, a);
   return nullptr;

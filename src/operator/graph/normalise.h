@@ -83,6 +83,9 @@ const std::map<std::string_view, ElementOf>& gather_operators();
 bool is_reduction(const Node& node);
 // int, floor or ceil of a node's operand: rounding.cpp.
 ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::string& how);
+// The quotient ("//") or rest ("%") of an integer and a constant, rounded toward zero as C does;
+// null for others.
+ExprPtr toward_zero(const std::string& op, const ExprPtr& a, const ExprPtr& b);
 // The quotient of a node's two operands, floored: n // d of integers and of reals that are
 // integers.
 ExprPtr floor_of_quotient(Elements& g, const Node& n, const Indices& at);

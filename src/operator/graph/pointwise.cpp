@@ -76,7 +76,17 @@ ExprPtr div(Elements& g, const Node& n, const Indices& at) {
   const Value& mode = n.arg(2, "rounding_mode");
   if (mode.kind != Value::Kind::text) return binary("/", a, b);
   if (mode.text == "floor") return floor_of_quotient(g, n, at);
-  return g.refuse(n, "division that rounds toward zero is not supported", "use // (floor)");
+  if (const ExprPtr quotient = toward_zero("//", a, b)) return quotient;
+  return g.refuse(n, "division that rounds toward zero is supported for integers and a constant",
+                  "divide integers by a number, or use // (floor)");
+}
+
+// What a division toward zero leaves, with the sign of a.
+ExprPtr fmod(Elements& g, const Node& n, const Indices& at) {
+  const ExprPtr rest = toward_zero("%", operand(g, n, 0, at), operand(g, n, 1, at));
+  return rest ? rest
+              : g.refuse(n, "torch.fmod is supported for integers and a constant",
+                         "divide integers by a number, or use % (torch.remainder)");
 }
 
 ExprPtr rounded(Elements& g, const Node& n, const Indices& at) { return whole_of(g, n, at, n.op); }
@@ -146,9 +156,25 @@ ExprPtr bitwise_not(Elements& g, const Node& n, const Indices& at) {
   return x->type == Type::boolean ? unary("not", x) : binary("-", integer(-1), x);
 }
 
+// Products, or a number.
+ExprPtr power_of_integers(Elements& g, const Node& n, const ExprPtr& a, const ExprPtr& b) {
+  constexpr int64_t kMostFactors = 8;
+  const bool times = b->kind == Kind::number && b->integer >= 0 && b->integer <= kMostFactors;
+  if (!times && (a->kind != Kind::number || b->kind != Kind::number))
+    return g.refuse(n,
+                    fmt::format("an integer to the power of an integer is supported for constant "
+                                "powers from 0 to {}",
+                                kMostFactors),
+                    "make the base a float, as in 2.0 ** (i - j)");
+  if (!times) return binary("**", a, b);
+  ExprPtr product = integer(1);
+  for (int64_t factor = 0; factor < b->integer; ++factor) product = binary("*", product, a);
+  return product;
+}
+
 ExprPtr pow_of(Elements& g, const Node& n, const Indices& at) {
   const ExprPtr a = operand(g, n, 0, at), b = operand(g, n, 1, at);
-  if (n.dtype == Dtype::i64 || n.dtype == Dtype::i32) return binary("**", a, b);
+  if (n.dtype == Dtype::i64 || n.dtype == Dtype::i32) return power_of_integers(g, n, a, b);
   return binary("**", unary("float", a), unary("float", b));
 }
 
@@ -171,6 +197,7 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"true_divide", div},
       {"floor_divide", floor_of_quotient},
       {"remainder", binary_of},
+      {"fmod", fmod},
       {"pow", pow_of},
       {"square", square},
       {"lt", binary_of},

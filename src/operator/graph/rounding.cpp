@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "operator/evaluate/evaluate.h"
@@ -122,6 +123,17 @@ ExprPtr unless_rounded(Elements& g, const Node& n, const ExprPtr& plain, const E
 }
 
 }  // namespace
+
+ExprPtr toward_zero(const std::string& op, const ExprPtr& a, const ExprPtr& b) {
+  const bool integers = a->type == Type::integer && b->type == Type::integer;
+  if (!integers || b->kind != Kind::number || b->integer == 0) return nullptr;
+  if (b->integer == std::numeric_limits<int64_t>::min()) return nullptr;  // it has no positive
+  const bool turned = op == "//" && b->integer < 0;
+  const ExprPtr d = integer(std::abs(b->integer)), n = turned ? unary("-", a) : a;
+  const ExprPtr down = binary(op, n, d);
+  if (is_not_negative(n)) return down;
+  return where(binary("<", n, integer(0)), unary("-", binary(op, unary("-", n), d)), down);
+}
 
 ExprPtr floor_of_quotient(Elements& g, const Node& n, const Indices& at) {
   const ExprPtr a = g.broadcast(n.arg(0), at), b = g.broadcast(n.arg(1), at);

@@ -105,11 +105,28 @@ bool calls_ceil_div(const ExprPtr& e) {
          std::any_of(e->args.begin(), e->args.end(), calls_ceil_div);
 }
 
+// Whether some loop around or beside the statement ends or begins at it: `keys.count`, and not
+// `c.h`, a block's place.
+bool bounds_a_loop(const ExprPtr& field, const Check& c) {
+  bool found = false;
+  const auto look = [&](const ExprPtr& e) -> ExprPtr {
+    found |= print(e) == print(field);
+    return nullptr;
+  };
+  for (const Stmt* outermost : c.parents)
+    walk(outermost->body, [&](const Stmt& s) {
+      if (!is(s.op, Family::loop) || s.op == Op::range || found) return;
+      each_expression(s, [&](const ExprPtr& e) { rewrite(e, look); });
+    });
+  return found;
+}
+
 // Numbers of a range of key blocks, of a launch's tiles (`let steps = ceil_div(K, BK)`), small
 // ones, and their sums; and with `index` that of a loop.
-bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
+bool is_of_turns(const ExprPtr& e, const Check& c, bool index) {
+  const Scope& scope = c.scope;
   if (e->kind == ExprKind::integer) return e->text.size() == 1;  // loops that are walked turn more
-  if (e->kind == ExprKind::field) return true;
+  if (e->kind == ExprKind::field) return bounds_a_loop(e, c);
   if (e->kind == ExprKind::name) {
     const Symbol* s = scope.find(e->text);
     const bool of_tiles = s && s->stmt && s->stmt->op == Op::let && s->value &&
@@ -118,24 +135,24 @@ bool is_of_turns(const ExprPtr& e, const Scope& scope, bool index) {
            (index && s && ((s->stmt && is(s->stmt->op, Family::loop)) || is_integer_of_step(*s)));
   }
   return e->kind == ExprKind::binary && (e->text == "+" || e->text == "-") &&
-         is_of_turns(e->args[0], scope, index) && is_of_turns(e->args[1], scope, index);
+         is_of_turns(e->args[0], c, index) && is_of_turns(e->args[1], c, index);
 }
 
-bool is_name_of_tiles(const ExprPtr& e, const Scope& scope) {
-  return e->kind == ExprKind::name && is_of_turns(e, scope, false);
+bool is_name_of_tiles(const ExprPtr& e, const Check& c) {
+  return e->kind == ExprKind::name && is_of_turns(e, c, false);
 }
 
 // `n > keys.first`, `n + 1 < keys.count`, `steps > 1`: whether another turn follows. The schedules
 // walk loops of few turns, of the first head and batch entry, which show such a condition both ways
 // and others perhaps not.
-bool asks_for_another_turn(const ExprPtr& e, const Scope& scope) {
+bool asks_for_another_turn(const ExprPtr& e, const Check& c) {
   if (!is_comparison(*e) || e->text == "==" || e->text == "!=") return false;
   const ExprPtr &a = e->args[0], &b = e->args[1];
-  if (is_name_of_tiles(a, scope) && b->kind == ExprKind::integer)
-    return is_of_turns(b, scope, false);  // `steps > 2`: a third step
-  const bool left = is_of_turns(a, scope, true) && !is_of_turns(a, scope, false);
-  const bool right = is_of_turns(b, scope, true) && !is_of_turns(b, scope, false);
-  return (left && is_of_turns(b, scope, false)) || (right && is_of_turns(a, scope, false));
+  if (is_name_of_tiles(a, c) && b->kind == ExprKind::integer)
+    return is_of_turns(b, c, false);  // `steps > 2`: a third step
+  const bool left = is_of_turns(a, c, true) && !is_of_turns(a, c, false);
+  const bool right = is_of_turns(b, c, true) && !is_of_turns(b, c, false);
+  return (left && is_of_turns(b, c, false)) || (right && is_of_turns(a, c, false));
 }
 
 // Whether statements of the step that may not be left out stand under `param > 0`, in itself or in
@@ -185,7 +202,7 @@ void branch_leaves_nothing_out(Check& c) {
   if (!c.warpgroups_block() && !c.inside(Op::warpgroup)) return;
   if (c.facts.incomplete) return;  // a step may call itself, which names.C2 has said
   if (!depends_on_launch(condition, c.scope) || asks_for_the_last_turn(condition, c.scope)) return;
-  const bool of_turns = asks_for_another_turn(condition, c.scope);
+  const bool of_turns = asks_for_another_turn(condition, c);
   for (const Stmt& s : c.stmt.body) {
     if (may_be_left_out(s, c.scope) && (of_turns || !copies(s, c.scope))) continue;
     c.broken("C2", s.span,

@@ -200,6 +200,22 @@ TEST(ExactScores, take_softcap_by_tanh_as_exact) {
   EXPECT_EQ(check_score(right, score, exact_only(), "51.0 * log2e").verdict, Verdict::refuted);
 }
 
+TEST(ExactScores, take_a_power_of_two_for_one_where_the_power_is_two) {
+  const auto score = score_of([](spec::ExprPtr s) {
+    const auto distance = spec::binary("-", test::at("i"), test::at("j"));
+    const auto steps = spec::binary("%", distance, spec::integer(5));
+    return spec::binary("+", s, spec::binary("**", spec::real(2), spec::unary("float", steps)));
+  });
+  const std::string right =
+      "map_at s[i, j] from (i0, n * BN) = s[i, j] * rsqrt(D) + exp2(f32((i - j) % 5))";
+  const check::Report r = check_score(right, score, exact_only(), "log2e");
+  EXPECT_EQ(r.verdict, Verdict::holds) << check::print(r);
+  EXPECT_EQ(r.exact.opaque, "");
+  const std::string squares =
+      "map_at s[i, j] from (i0, n * BN) = s[i, j] * rsqrt(D) + f32((i - j) % 5 * ((i - j) % 5))";
+  EXPECT_EQ(check_score(squares, score, exact_only(), "log2e").verdict, Verdict::refuted);
+}
+
 TEST(ExactScores, take_sigmoid_through_tanh_and_through_exp_as_one) {
   const auto score = score_of([](spec::ExprPtr s) { return spec::unary("sigmoid", s); });
   for (const char* line : {"map s[i, j] = reciprocal(1.0 + exp2(-(s[i, j] * rsqrt(D)) * log2e))",

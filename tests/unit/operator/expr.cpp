@@ -82,6 +82,11 @@ TEST(Expr, quotient_and_remainder_join_again) {
   EXPECT_EQ(print(b * integer(32) + r + integer(4) * g), "h + b * 32");
 }
 
+TEST(Expr, a_negative_divisor_turns_the_dividend) {
+  EXPECT_EQ(print(binary("//", i - j, integer(-3))), "(j - i) // 3");
+  EXPECT_EQ(print(binary("%", i - j, integer(-7))), "(j - i) % 7 * -1");
+}
+
 TEST(Expr, the_floor_of_a_quotient_of_integers_is_one_where_it_is_exact) {
   const ExprPtr one = integer(1);
   EXPECT_EQ(print(unary("floor", (i + one) / real(8192))), "(i + 1) // 8192");
