@@ -105,12 +105,18 @@ bool calls_ceil_div(const ExprPtr& e) {
          std::any_of(e->args.begin(), e->args.end(), calls_ceil_div);
 }
 
-// Whether some loop around or beside the statement ends or begins at it: `keys.count`, and not
-// `c.h`, a block's place.
+// The same field of the same kind of record: keys.first, key_blocks(c, i0, BM).first.
+bool is_same_field(const ExprPtr& a, const ExprPtr& b, const Scope& scope) {
+  if (a->kind != ExprKind::field || b->kind != ExprKind::field || a->text != b->text) return false;
+  const Type of_a = type_of(a->args[0], scope), of_b = type_of(b->args[0], scope);
+  return of_a.kind == Type::record && of_a == of_b;
+}
+
+// Whether some loop of the kernel begins or ends at it: keys.count, and not c.h, a block's place.
 bool bounds_a_loop(const ExprPtr& field, const Check& c) {
   bool found = false;
   const auto look = [&](const ExprPtr& e) -> ExprPtr {
-    found |= print(e) == print(field);
+    found |= is_same_field(e, field, c.scope);
     return nullptr;
   };
   for (const Stmt* outermost : c.parents)

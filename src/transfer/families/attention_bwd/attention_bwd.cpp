@@ -15,7 +15,8 @@ constexpr Rule<bwd::Edit> kRules[] = {
     {"mask", bwd::rule_mask},           {"queries", bwd::rule_queries},
     {"lists", bwd::rule_lists},         {"order", bwd::rule_order},
     {"turns", bwd::rule_turns},         {"late", bwd::rule_late},
-    {"columns", bwd::rule_columns},     {"weights", bwd::rule_weights}};
+    {"columns", bwd::rule_columns},     {"weights", bwd::rule_weights},
+    {"alone", bwd::rule_alone}};
 
 class AttentionBwd : public Family {
  public:

@@ -144,6 +144,7 @@ bool rule_queries(Edit& edit);
 bool rule_lists(Edit& edit);
 bool rule_columns(Edit& edit);
 bool rule_weights(Edit& edit);
+bool rule_alone(Edit& edit);
 bool rule_order(Edit& edit);
 bool rule_turns(Edit& edit);
 
