@@ -240,15 +240,15 @@ class Walk : private Names {
       note(s.end(), scope, s);
       agents(s.items(tl::Hole::index)[0].name, eval(s.end(), scope), inside);
     } else if (s.has(tl::Hole::begin)) {
-      const Term n = inside.names[s.items(tl::Hole::index)[0].name].term,
-                 begin = eval(s.begin(), scope), end = eval(s.end(), scope);
+      Term& n = inside.names[s.items(tl::Hole::index)[0].name].term;
+      const Term begin = eval(s.begin(), scope), end = eval(s.end(), scope);
       if (begin.sort != Term::integer || end.sort != Term::integer)
         return open(begin.sort == Term::integer ? end.text : begin.text);
+      if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
       out_.ranges.push_back({scope.premises, &s, begin.text, end.text});
       inside.premises.push_back(
           fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
       indices_.insert(n.text);
-      if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
       if (s.has(tl::Hole::counter)) turning(s, begin, end, scope);
       within_.push_back(&s);
       walk(s.body, inside);
@@ -371,7 +371,8 @@ class Walk : private Names {
   std::string last_turn(const Expr& e, const Scope& scope) {
     if (e.kind != ExprKind::binary) return "";
     const std::string index = eval(e.args[0], scope).text;
-    if (!indices_.count(index) && index != pairs::kFirst) return "";
+    const bool first = index == (pairs_ && pairs_->alone ? pairs::kPlace : pairs::kFirst);
+    if (!indices_.count(index) && !first) return "";
     const Term with = eval(e.args[1], scope);
     return with.sort == Term::integer ? with.text : "";
   }

@@ -378,21 +378,30 @@ const Stmt* Names::enter(const Stmt& call, Scope& scope) {
 }
 
 // ---- pairs of a head and a block of queries
-std::string Names::Pairs::last() const { return fmt::format("(- (* {} {}) 1)", heads, count); }
+std::string Names::Pairs::last() const {
+  return alone ? fmt::format("(- {} 1)", count) : fmt::format("(- (* {} {}) 1)", heads, count);
+}
 
-// heads * count - 1, or less: the number of a pair, counted from the last.
+// heads * count - 1, or less: the number of a pair, counted from the last. Of one head a group it
+// is count - 1.
 bool Names::find_pairs(const Term& begin) {
   if (begin.sort != Term::integer) return false;
   Sexpr e = read_term(begin.text);
   if (!e.is("-", 2)) return false;
   while (e.is("-", 2) && is_literal(print(e.parts[2]))) e = Sexpr(e.parts[1]);
-  const auto is_number = [](const Sexpr& x) {
-    return is_literal(print(x)) || x.atom == heads::kRatio;
-  };
-  if (!e.is("*", 2) || !is_number(e.parts[1]) || is_number(e.parts[2])) return false;
-  const Term heads = Term::an_int(print(e.parts[1])), count = Term::an_int(print(e.parts[2]));
-  if (pairs_) return pairs_->heads == heads.text && pairs_->count == count.text;
-  pairs_ = Pairs{heads.text, count.text};
+  const auto named = sizes_.find(heads::kLetter);
+  const std::string ratio = named == sizes_.end()
+                                ? operation("//", sizes_.at("H"), sizes_.at("G")).text
+                                : named->second.text;
+  const auto is_ratio = [&](const Sexpr& x) { return print(x) == ratio; };
+  const bool grouped = e.is("*", 2) && is_ratio(e.parts[1]) && !is_ratio(e.parts[2]),
+             alone = ratio == "1" && !is_literal(print(e));
+  if (!grouped && !alone) return false;
+  const Term heads = Term::an_int(grouped ? print(e.parts[1]) : "1"),
+             count = Term::an_int(print(grouped ? e.parts[2] : e));
+  if (pairs_)
+    return pairs_->heads == heads.text && pairs_->count == count.text && pairs_->alone == !grouped;
+  pairs_ = Pairs{heads.text, count.text, !grouped};
   const Term head = vocabulary_.constant(pairs::kHead), place = vocabulary_.constant(pairs::kPlace),
              own = vocabulary_.constant("block.h");
   of_all_.push_back(in_range(head.text, heads.text));
@@ -408,17 +417,19 @@ bool Names::find_pairs(const Term& begin) {
   return true;
 }
 
-bool Names::bind_pairs(const Term& x, const Term& begin) {
+bool Names::bind_pairs(Term& x, const Term& begin) {
   if (!find_pairs(begin)) return false;
+  if (pairs_->alone) x = vocabulary_.constant(pairs::kPlace);
   turns_[x.text] = "";
   return true;
 }
 
 // What a step is given for the number of a pair. Of another turn than this one, x + 1, nothing is
-// known but that it is one of the pairs, if it is.
+// known but that it is one of the pairs, if it is. Of one head a group it is the place itself.
 Term Names::as_pair(const Term& x, Scope& scope) {
   if (!pairs_ || x.sort != Term::integer || turns_.count(x.text)) return x;
   const bool first = x.text == pairs_->last();
+  if (pairs_->alone) return first ? vocabulary_.constant(pairs::kPlace) : x;
   const Term own = first ? vocabulary_.constant(pairs::kFirst) : vocabulary_.fresh("turn.other");
   scope.premises.push_back(fmt::format("(= {} {})", own.text, x.text));
   turns_[own.text] = first ? "" : own.text.substr(4);

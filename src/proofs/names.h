@@ -89,11 +89,13 @@ class Names {
   // What a step is, for the calls of it.
   void declare_step(const tl::Stmt& s) { steps_[s.name()] = &s; }
   // Of gradients: the index of a loop over pairs, `x` from `begin` on; what x // count and x %
-  // count are is known from here on by two symbols. False where `begin` is no such number of pairs.
-  bool bind_pairs(const Term& x, const Term& begin);
+  // count are is known from here on by two symbols; of one head a group `x` becomes the second.
+  // False where `begin` is no such number of pairs.
+  bool bind_pairs(Term& x, const Term& begin);
   // How many heads and blocks of queries the loops are over.
   struct Pairs {
-    std::string heads, count;  // the first a number
+    std::string heads, count;  // the first as `H // G` is
+    bool alone = false;        // one head, which nothing is multiplied by
     std::string last() const;  // heads * count - 1
   };
   // A name from 0 to below `end`: of a loop, or (of_all) of the whole kernel.

@@ -262,9 +262,9 @@ class Walk : private Names {
         return open(fmt::format("`{}` outside of loops over queries", tl::print_head(s)));
       turn(inside);
       inside.first = true;
-      inside.other = std::none_of(inside.names.begin(), inside.names.end(), [](const auto& name) {
-        return name.second.term.text == pairs::kFirst;
-      });
+      const std::string last = pairs_->alone ? pairs::kPlace : pairs::kFirst;
+      inside.other = std::none_of(inside.names.begin(), inside.names.end(),
+                                  [&](const auto& name) { return name.second.term.text == last; });
     }
     walk(step->body, inside);
     state.tiles = std::move(inside.tiles);
@@ -315,13 +315,13 @@ class Walk : private Names {
       bind_below(name, eval(s.end(), state), inside, inside.premises);
       return walk(s.body, inside);
     }
-    const Term n = vocabulary_.fresh(name), begin = eval(s.begin(), state),
-               end = eval(s.end(), state);
+    Term n = vocabulary_.fresh(name);
+    const Term begin = eval(s.begin(), state), end = eval(s.end(), state);
     if (begin.sort != Term::integer || end.sort != Term::integer)
       return open(begin.sort == Term::integer ? end.text : begin.text);
+    if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
     inside.names[name] = {n, {}};
     if (sides_.of_keys) {
-      if (!bind_pairs(n, begin)) return open("the turns of a loop over queries");
       if (!out_.turns_begin.empty() &&
           (out_.turns_begin != begin.text || out_.turns_end != end.text))
         return open("two loops over queries");

@@ -17,7 +17,7 @@
 //
 // A line "product" makes it a product of a[b, h, i, d] and b[b, h, d, j], of four heads and any K.
 // Then there are: a_dims, b_dims (indices), b_contiguous (which of them is, in memory), batches (B
-// and H), value, also_sums, only_sums.
+// and H), value, also_sums, only_sums; alone: as many key heads as query heads.
 #pragma once
 #include <string>
 

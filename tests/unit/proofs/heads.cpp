@@ -10,14 +10,7 @@ namespace {
 const char* const kSlopes = "argument slopes f32[H]\nscore s + slopes[h] * (j - i)\nkeep j <= i\n";
 
 // As many key heads as query heads.
-spec::Form alone() {
-  spec::Form form = transfer::form_of(kCausal);
-  form.G = form.H;
-  spec::Term& term = form.terms[0];
-  for (spec::Operand* o : {&term.k, &term.v})
-    o->indices[1] = spec::leaf(spec::Kind::index, spec::Type::integer, "h");
-  return form;
-}
+std::string alone() { return std::string("alone\n") + kCausal; }
 
 // "" for any, "H == G * 4", or "H == 32 and G == 8".
 std::string heads_of(const Made& made) {
@@ -65,6 +58,19 @@ TEST(Heads, of_the_form_refute_what_is_wrong_for_them) {
 // A turn's number, of a head and a block of queries, fits 32 bits.
 TEST(Heads, of_gradients_are_any_up_to_a_number_a_group) {
   EXPECT_EQ(heads_of(made_of(std::string(kCausal) + "gradients\n")), "H <= G * 1024");
+}
+
+// A block of keys of such heads has one turn for each of its blocks of queries.
+TEST(Heads, of_gradients_that_share_nothing_are_as_many_as_those_of_keys) {
+  const Made made = made_of(alone() + "gradients\n");
+  EXPECT_EQ(heads_of(made), "H == G");
+  EXPECT_EQ(heads_of(with(made, "let h = c.g", "let h = G - 1 - c.g")), "H == 32 and G == 32");
+  const char* const kEdits[][2] = {
+      {"advance(queries.count - 1, true)", "advance(queries.count - 2, true)"},
+      {"range_down_rolled(queries.count - 2, 0)", "range_down_rolled(queries.count - 3, 0)"},
+      {"range_down_rolled(queries.count - 2, 0)", "range_down_rolled(queries.count - 2, 1)"},
+      {"let m = queries.first + x", "let m = queries.first + max(0, x - 40)"}};
+  for (const auto& [from, to] : kEdits) EXPECT_FALSE(proved(with(made, from, to)).complete()) << to;
 }
 
 }  // namespace

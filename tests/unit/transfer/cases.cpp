@@ -2,8 +2,7 @@
 // line
 // "---", and what the rules make of the kernel: what each rule took out and put in, or the refusal.
 // The kernel is Hopper's, or that of the target which a first line such as "target sm_80" names;
-// one of a norm serves all. A first line "deterministic" asks for sums in one order, a line "alone"
-// for heads that share no keys.
+// one of a norm serves all. A first line "deterministic" asks for sums in one order.
 //
 // KW_WRITE_CASES=1 rewrites the second halves; read the difference before committing it.
 #include <fmt/format.h>
@@ -23,13 +22,6 @@ namespace kw::transfer {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Takes this first line off a form's text; whether it is there.
-bool takes_line(std::string& form, const std::string& line) {
-  if (form.rfind(line + "\n", 0) != 0) return false;
-  form.erase(0, line.size() + 1);
-  return true;
-}
 
 // Takes the line of the target off a form's text.
 std::string target_in(std::string& form) {
@@ -75,10 +67,8 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   Diagnostics d;
   std::string lines = text.substr(0, rule);
   const std::string name = target_in(lines);
-  const bool alone = takes_line(lines, "alone");
   const bool deterministic = lines.rfind("deterministic\n", 0) == 0;
-  spec::Form form = form_of(lines);
-  if (alone) form.H.constant = form.G.constant = 8;
+  const spec::Form form = form_of(lines);
   auto [kernel, target] = start_of(form, name);
   target.deterministic = deterministic;
   const auto result = transfer(kernel, form, target, d);

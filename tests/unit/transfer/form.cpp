@@ -209,9 +209,17 @@ void become_gradients(spec::Form& form) {
   form = *of;
 }
 
+// As many key heads as query heads: nothing is shared.
+void leave_alone(spec::Form& form) {
+  form.G = form.H;
+  for (spec::Term& term : form.terms)
+    for (spec::Operand* o : {&term.k, &term.v}) o->indices[1] = expr_of("h");
+}
+
 void read_line(spec::Form& form, const std::string& key, const std::string& rest) {
   if (key == "norm") return become_norm(form, rest);
   if (key == "gradients") return become_gradients(form);
+  if (key == "alone") return leave_alone(form);
   if (key == "saves") return void(form.saves = true);
   if (key == "deterministic") return;  // of the transfer
   if (form.norm && read_norm_line(form, key, rest)) return;

@@ -41,22 +41,21 @@ tl::ExprPtr of_one(const tl::ExprPtr& e, const std::string& group) {
 bool rule_alone(Edit& edit) {
   const int64_t heads = edit.form.H.constant;
   if (heads <= 0 || heads != edit.form.G.constant) return true;
-  for (tl::Stmt& kernel : edit.program.body) {
-    if (kernel.op != tl::Op::kernel) continue;
-    std::vector<tl::Stmt>& body = kernel.body;
-    for (size_t n = 0; n < body.size(); ++n) {
-      if (body[n].op != tl::Op::let || body[n].names().size() != 1 ||
-          tl::print(body[n].names()[0].expr) != "H // G")
-        continue;
-      const std::string group = body[n].names()[0].name;
-      body.erase(body.begin() + std::ptrdiff_t(n));
-      tl::walk(body, [&](tl::Stmt& s) {
-        tl::each_expression(s, [&](tl::ExprPtr& e) {
-          e = tl::rewrite(e, [&](const tl::ExprPtr& part) { return of_one(part, group); });
-        });
+  tl::Stmt* const kernel = edit.program.kernel();
+  if (!kernel) return true;
+  std::vector<tl::Stmt>& body = kernel->body;
+  for (size_t n = 0; n < body.size(); ++n) {
+    if (body[n].op != tl::Op::let || body[n].names().size() != 1 ||
+        tl::print(body[n].names()[0].expr) != "H // G")
+      continue;
+    const std::string group = body[n].names()[0].name;
+    body.erase(body.begin() + std::ptrdiff_t(n));
+    tl::walk(body, [&](tl::Stmt& s) {
+      tl::each_expression(s, [&](tl::ExprPtr& e) {
+        e = tl::rewrite(e, [&](const tl::ExprPtr& part) { return of_one(part, group); });
       });
-      return true;
-    }
+    });
+    return true;
   }
   return true;
 }
