@@ -1,11 +1,13 @@
 """Times kernels of gradients beside PyTorch's, on one GPU, in one run.
 
-    for n in full causal softcap; do build/kernelwright make examples/$n.py --backward --out out/backward/$n; done
+    python bench/backward_specs.py out/specs; cp examples/softcap.py out/specs
+    for f in out/specs/*.py; do n=$(basename $f .py); build/kernelwright make $f --backward --out out/backward/$n; done
     python bench/backward.py out/backward [--rounds 5] [--only 'causal D128*'] [--limit 500]     # on a GPU machine
 
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each (6 D and 4 of v's); the passes before and
-behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward
+behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64), and those of heads that share no
+keys a word (full64_alone), which are taken where a case has such heads and the folder is there. Peers: the backward
 of scaled_dot_product_attention by cuDNN and FlashAttention-2, FlexAttention's, and where its package is FlashAttention-4's, of windows and caps too, and
 FlexAttention's by its FLASH backend. Each is asked for the gradients of q, k and
 v of an output that is at hand, and of what else a function learns where it stands in Function.learned.
@@ -179,7 +181,7 @@ def case(folder, rounds, title, name, B, H, G, S, D=128):
                for heads, columns in ((H, D), (G, D), (G, width)))
     function = Function(name, B, S)
     d_o = torch.randn(B, S, H, width, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-    here = kernel_of(folder, name, D)
+    here = kernel_of(folder, name, D, H == G)
     in_order = here.with_name(f"{here.name}_deterministic")
     calls, due, o, lse = {}, None, None, None
     for peer, forward in peers(name, function, q, k, v, in_order.exists()).items():
@@ -218,8 +220,10 @@ def case(folder, rounds, title, name, B, H, G, S, D=128):
         print(f"{title} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
 
 
-def kernel_of(folder, name, D=128):
-    return folder / (name if D == 128 else f"{name}{D}")
+def kernel_of(folder, name, D=128, alone=False):
+    name = name if D == 128 else f"{name}{D}"
+    own = folder / f"{name}_alone"
+    return own if alone and own.exists() else folder / name
 
 
 def title_of(name, B, H, G, S, D=128):
@@ -242,7 +246,7 @@ def main():
         if time.monotonic() - begun > options.limit:
             print(f"{title}: not begun", flush=True)
             continue
-        kernel = kernel_of(options.folder, name, *sizes[4:])
+        kernel = kernel_of(options.folder, name, sizes[4] if len(sizes) > 4 else 128, sizes[1] == sizes[2])
         if not kernel.exists():
             print(f"no kernel in {kernel}")
             continue

@@ -4,6 +4,7 @@
 // argument, one check a dimension, one line a derived value. It needs cuda.h and nothing of ours.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <functional>
 #include <set>
@@ -39,6 +40,7 @@ inline float rsqrt(float x) { return float(1.0 / std::sqrt(double(x))); }
 
 constexpr const char* kHeadsAtOnce =
     R"(inline int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {{
+  if (bytes < 1 || blocks < 1 || group < 1) return none;
   int64_t section = 1;
   while (section * 2 * bytes <= {} || section * group * blocks < {}) section *= 2;
   return std::gcd(section * group, heads);
@@ -162,14 +164,18 @@ std::string checks(const LaunchPlan& plan) {
   return out;
 }
 
-// The caller's scalars and the values computed from them, under the names that expressions use;
-// then what the launch requires of sizes and scalars.
+// The caller's scalars; what the launch requires of them and of sizes; the values computed from
+// both, under the names that expressions use, which what is required has made possible: no divisor
+// is 0 there, no group of heads empty; and what is required of those.
 std::string values(const LaunchPlan& plan) {
-  std::string out;
+  std::string given, computed;
+  std::vector<std::string> names;  // of what is computed
   for (const LaunchArgument& a : plan.arguments) {
     if (a.kind != ArgumentKind::size && a.kind != ArgumentKind::scalar) continue;
     if (!a.value && a.kind == ArgumentKind::size) continue;
     const bool real = a.type == "f32";
+    std::string& out = a.value ? computed : given;
+    if (a.value) names.push_back(a.name);
     out += fmt::format("  [[maybe_unused]] const {} {} = {};\n", real ? "float" : "int64_t", a.name,
                        a.value ? cpp(a.value) : "in." + a.name);
     if (!real)
@@ -178,9 +184,13 @@ std::string values(const LaunchPlan& plan) {
     if (a.kind == ArgumentKind::size)
       out += fmt::format("  if ({0} < 1) return \"{0} is not positive\";\n", a.name);
   }
-  for (const ExprPtr& r : plan.requirements)
-    out += fmt::format("  if (!{}) return \"{} must hold\";\n", cpp(r), tl::print(r));
-  return out;
+  for (const ExprPtr& r : plan.requirements) {
+    const bool later = std::any_of(names.begin(), names.end(),
+                                   [&](const std::string& name) { return tl::mentions(r, name); });
+    (later ? computed : given) +=
+        fmt::format("  if (!{}) return \"{} must hold\";\n", cpp(r), tl::print(r));
+  }
+  return given + computed;
 }
 
 std::string fields(const LaunchPlan& plan) {

@@ -7,7 +7,7 @@
 // q, k and v are [b, h, i, d] with 32 query and 8 key heads, D 128, bf16; other lines that are
 // understood: dtype, dims (of q, as indices), output (its dims), heads, head_dim (of q and k, and
 // of v where it differs), queries, keys, epilogue, terms,
-// products, finite_mask, normaliser (sum or none), sink.
+// products, finite_mask, normaliser (sum or none), sink, alone (as many key heads as query heads).
 //
 // After a line "norm x" or "norm x + residual" it is an RMS normalisation of [b, i, d], 128
 // columns, of which the function returns every output; then are understood: argument, columns, eps,
@@ -17,7 +17,7 @@
 //
 // A line "product" makes it a product of a[b, h, i, d] and b[b, h, d, j], of four heads and any K.
 // Then there are: a_dims, b_dims (indices), b_contiguous (which of them is, in memory), batches (B
-// and H), value, also_sums, only_sums; alone: as many key heads as query heads.
+// and H), value, also_sums, only_sums.
 #pragma once
 #include <string>
 

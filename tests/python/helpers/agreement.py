@@ -71,6 +71,7 @@ def changes_of(launch):
         both("k has other keys than v", True, "k", "shape", 2, 161),
         both("o has other heads", True, "o", "shape", 1, 4),
         both("lse has other queries", True, "lse", "shape", 2, 95),
+        ("more key heads than query heads", True, many("G", 16)),
         both("no batch", True, "q", "shape", 0, 0),
         both("q lies 8 bytes off", True, "q", "data", None, "0x10008"),
         both("lse lies 2 bytes off", True, "lse", "data", None, "0x410002"),
