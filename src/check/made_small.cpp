@@ -1,7 +1,9 @@
 #include "check/made_small.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -76,13 +78,76 @@ bool is_plain(const tl::ExprPtr& e, const Lets& lets) {
                                               [&](const auto& a) { return is_plain(a, lets); });
 }
 
-tl::ExprPtr drawn(const tl::ExprPtr& e, const Lets& lets) {
-  if (is_plain(e, lets)) return tl::call("f32", {e});
+// Of the columns of a row alone, of which a case has each: in a pass over rows they are j.
+bool is_of_columns(const tl::ExprPtr& e, const Lets& lets) {
+  using tl::ExprKind;
+  if (e->kind == ExprKind::field || e->kind == ExprKind::index) return false;
+  if (e->kind == ExprKind::name) {
+    const auto let = lets.find(e->text);
+    const bool constant = !e->text.empty() && std::isupper(static_cast<unsigned char>(e->text[0]));
+    return e->text == "j" || (let == lets.end() ? constant : is_of_columns(let->second, lets));
+  }
+  return std::all_of(e->args.begin(), e->args.end(),
+                     [&](const auto& a) { return is_of_columns(a, lets); });
+}
+
+tl::ExprPtr drawn(const tl::ExprPtr& e, const Lets& lets, bool of_rows) {
+  if (is_plain(e, lets) || (of_rows && is_of_columns(e, lets))) return tl::call("f32", {e});
   const bool bound = e->kind == tl::ExprKind::call && (is_bound(e->text) || e->text == "abs");
   if (!bound && !is_sum_or_product(*e)) return tl::call("drawn", {e});
   tl::Expr of_reals = *e;
-  for (tl::ExprPtr& a : of_reals.args) a = drawn(a, lets);
+  for (tl::ExprPtr& a : of_reals.args) a = drawn(a, lets, of_rows);
   return std::make_shared<const tl::Expr>(std::move(of_reals));
+}
+
+// Of the form: what becomes a real in an expression.
+spec::ExprPtr with_drawn(const spec::ExprPtr& whole) {
+  return spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
+    if (e->type != spec::Type::real || e->kind == Kind::read) return nullptr;
+    if (e->kind == Kind::unary && e->name == "float") return drawn(e->args[0]);
+    if (e->kind == Kind::binary)
+      return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
+    return e->kind == Kind::unary ? spec::unary(e->name, drawn(e->args[0])) : nullptr;
+  });
+}
+
+// ---- rows before a product, and those that passes behind a kernel turn round
+bool mentions_more_than_columns(const spec::ExprPtr& e) {
+  if (e->kind == Kind::index) return e->name != "d";
+  if (e->kind == Kind::read || e->kind == Kind::size || e->kind == Kind::argument) return true;
+  return std::any_of(e->args.begin(), e->args.end(), mentions_more_than_columns);
+}
+
+// Whether it is more than a sum or a product of coordinates and sizes, and of columns.
+bool turns(const spec::ExprPtr& e) {
+  const bool kept = e->kind == Kind::binary && (is_sum_or_product(e->name) || is_bound(e->name));
+  if (kept || (e->kind == Kind::unary && (e->name == "-" || e->name == "abs")))
+    return std::any_of(e->args.begin(), e->args.end(), turns);
+  return (e->kind == Kind::read || !e->args.empty()) && mentions_more_than_columns(e);
+}
+
+void each_row(spec::Form& form, const std::function<void(spec::ExprPtr&)>& visit) {
+  const auto of_map = [&](std::optional<spec::RowMap>& map) {
+    if (!map) return;
+    for (spec::ExprPtr& sum : map->sums) visit(sum);
+    if (map->element) visit(map->element);
+  };
+  spec::Family::of(form).each_operand(form, [&](spec::Operand& o) { of_map(o.row); });
+  if (form.gradients)
+    for (std::optional<spec::RowMap>& map : form.gradients->rows) of_map(map);
+}
+
+// Whether some integer part of a real operation is one that `which` tells.
+bool some_integer(const spec::ExprPtr& whole,
+                  const std::function<bool(const spec::ExprPtr&)>& which) {
+  bool any = false;
+  spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
+    for (const spec::ExprPtr& part : e->args)
+      any |= e->kind != Kind::read && e->type == spec::Type::real &&
+             part->type == spec::Type::integer && part->kind != Kind::number && which(part);
+    return nullptr;
+  });
+  return any;
 }
 
 }  // namespace
@@ -99,18 +164,12 @@ std::vector<int64_t> numbers_of_scores(const spec::Form& form) {
 }
 
 bool has_integers_in_reals(const spec::Form& form) {
-  if (!spec::Family::of(form).turned_rows(form).empty()) return false;  // of passes behind a kernel
   spec::Form copy = form;
-  spec::Family::of(copy).each_operand(copy, [](spec::Operand& o) { o.row.reset(); });
   bool any = false;
-  spec::Family::of(copy).each_expression(copy, [&](spec::ExprPtr& whole, const spec::Extents&) {
-    if (!whole) return;
-    spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
-      for (const spec::ExprPtr& part : e->args)
-        any |= e->kind != Kind::read && e->type == spec::Type::real &&
-               part->type == spec::Type::integer && part->kind != Kind::number;
-      return nullptr;
-    });
+  each_row(copy, [&](spec::ExprPtr& e) { any |= some_integer(e, turns); });
+  spec::Family::of(copy).each_operand(copy, [](spec::Operand& o) { o.row.reset(); });
+  spec::Family::of(copy).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    any |= e && some_integer(e, [](const spec::ExprPtr&) { return true; });
   });
   return any;
 }
@@ -144,20 +203,14 @@ tl::Program made_small(tl::Program program, const std::vector<int64_t>& numbers,
 
 spec::Form with_drawn_integers(spec::Form form) {
   const spec::Family& family = spec::Family::of(form);
-  std::vector<std::optional<spec::RowMap>> rows;  // stay: a case has each of their columns
-  family.each_operand(form, [&](spec::Operand& o) { rows.push_back(o.row); });
-  family.each_expression(form, [&](spec::ExprPtr& whole, const spec::Extents&) {
-    if (!whole) return;
-    whole = spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
-      if (e->type != spec::Type::real || e->kind == Kind::read) return nullptr;
-      if (e->kind == Kind::unary && e->name == "float") return drawn(e->args[0]);
-      if (e->kind == Kind::binary)
-        return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
-      return e->kind == Kind::unary ? spec::unary(e->name, drawn(e->args[0])) : nullptr;
-    });
+  std::vector<std::optional<spec::RowMap>> rows;
+  family.each_operand(form, [&](spec::Operand& o) { rows.push_back(o.row), o.row.reset(); });
+  family.each_expression(form, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (e) e = with_drawn(e);
   });
   auto row = rows.begin();
   family.each_operand(form, [&](spec::Operand& o) { o.row = *row++; });
+  each_row(form, [&](spec::ExprPtr& e) { e = with_drawn(e); });
   return form;
 }
 
@@ -168,14 +221,18 @@ tl::Program with_drawn_integers(tl::Program program) {
       for (const tl::Item& d : s.names())
         if (d.expr) lets[d.name] = d.expr;
   });
-  const auto change = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-    const bool converts = e->kind == tl::ExprKind::call && e->text == "f32";
-    return converts ? drawn(e->args[0], lets) : nullptr;
-  };
-  if (tl::Stmt* kernel = program.kernel())
-    tl::walk(kernel->body, [&](tl::Stmt& s) {
+  const tl::Stmt* const kernel = program.kernel();
+  for (tl::Stmt& top : program.body) {
+    const bool passes = top.op == tl::Op::rows || top.op == tl::Op::after;
+    if (&top != kernel && !passes) continue;
+    const auto change = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+      const bool converts = e->kind == tl::ExprKind::call && e->text == "f32";
+      return converts ? drawn(e->args[0], lets, passes) : nullptr;
+    };
+    tl::walk(top.body, [&](tl::Stmt& s) {
       tl::each_expression(s, [&](tl::ExprPtr& e) { e = tl::rewrite(e, change); });
     });
+  }
   return program;
 }
 

@@ -1,5 +1,6 @@
 #include "operator/evaluate/exact_program.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "operator/evaluate/evaluate.h"
@@ -20,6 +21,13 @@ bool mentions_real(const ExprPtr& e) {
 // Numbers, indices and sizes, of which cases have many: what is computed of them is drawn.
 bool is_plain(const ExprPtr& e) { return e->args.empty() && e->kind != Kind::read; }
 
+// Of columns alone, of which a case has each.
+bool is_of_columns(const ExprPtr& e) {
+  if (e->kind == Kind::index) return e->name == "d";
+  if (e->kind == Kind::read || e->kind == Kind::size || e->kind == Kind::argument) return false;
+  return std::all_of(e->args.begin(), e->args.end(), is_of_columns);
+}
+
 }  // namespace
 
 bool ExactProgram::supports(const ExprPtr& e) {
@@ -33,8 +41,9 @@ bool ExactProgram::supports(const ExprPtr& e) {
   return true;
 }
 
-ExactProgram::ExactProgram(const ExprPtr& e, const Problem& named, const exact::Algebra& algebra)
-    : algebra_(algebra) {
+ExactProgram::ExactProgram(const ExprPtr& e, const Problem& named, const exact::Algebra& algebra,
+                           Of of)
+    : algebra_(algebra), of_(of) {
   compile(e, named);
   items_.resize(steps_.size());
 }
@@ -45,7 +54,7 @@ int ExactProgram::compile(const ExprPtr& e, const Problem& named) {
   step.what = Step::Do::whole;
   step.type = e->type;
   step.whole = std::make_unique<Program>(e, named);
-  step.plain = is_plain(e);
+  step.plain = is_plain(e) || (of_ == Of::rows && is_of_columns(e));
   steps_.push_back(std::move(step));
   return static_cast<int>(steps_.size()) - 1;
 }

@@ -10,8 +10,11 @@ namespace kw::spec {
 
 class ExactProgram {
  public:
+  // What e is of: in a row, integers that are computed of columns alone are what they are.
+  enum class Of { scores, rows };
   // e is real or boolean; parts without a real in them run as a Program.
-  ExactProgram(const ExprPtr& e, const Problem& named, const exact::Algebra& algebra);
+  ExactProgram(const ExprPtr& e, const Problem& named, const exact::Algebra& algebra,
+               Of of = Of::scores);
 
   // What the score or the output stands for is given apart from the indices; further products of
   // a score are in `more`.
@@ -40,7 +43,7 @@ class ExactProgram {
     int a = -1, b = -1, c = -1;  // steps before this one
     Item value;
     std::unique_ptr<Program> whole;
-    bool plain = false;  // a whole that is an index, a size or a number
+    bool plain = false;  // a whole that is an index, a size or a number, or of columns alone
     const Tensor* tensor = nullptr;
     std::vector<int> indices;
   };
@@ -53,6 +56,7 @@ class ExactProgram {
   exact::Element read(const Step& s) const;
 
   const exact::Algebra& algebra_;
+  Of of_;
   std::vector<Step> steps_;
   std::vector<Item> items_;
 };

@@ -41,8 +41,10 @@ std::vector<exact::Element> exact_mapped_rows(const RowMap& map, const Problem& 
                                               int64_t b, int64_t h, int64_t rows, int64_t columns,
                                               const std::vector<exact::Element>* computed) {
   std::vector<ExactProgram> sums;
-  for (const ExprPtr& sum : map.sums) sums.emplace_back(sum, named, algebra).computed = computed;
-  ExactProgram element(map.element, named, algebra);
+  const auto of_rows = ExactProgram::Of::rows;
+  for (const ExprPtr& sum : map.sums)
+    sums.emplace_back(sum, named, algebra, of_rows).computed = computed;
+  ExactProgram element(map.element, named, algebra, of_rows);
   element.computed = computed;
   std::vector<exact::Element> out;
   out.reserve(rows * columns);
