@@ -122,6 +122,13 @@ int64_t scores_of(const Form& form, const Case& c) {
   return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
 }
 
+int64_t elements_of(const Form& form, const Case& c) {
+  const auto of = [&](const spec::Size& size) { return spec::value_of(size, c.sizes); };
+  const int64_t heads = int64_t(c.heads.size()), key_heads = std::max<int64_t>(c.key_heads, 1);
+  return of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
+         std::max(of(form.D), of(form.Dv));
+}
+
 std::string_view name(Planted what) {
   switch (what) {
     case Planted::none:

@@ -105,8 +105,7 @@ spec::ExprPtr with_drawn(const spec::ExprPtr& whole) {
   return spec::rewrite(whole, [&](const spec::ExprPtr& e) -> spec::ExprPtr {
     if (e->type != spec::Type::real || e->kind == Kind::read) return nullptr;
     if (e->kind == Kind::unary && e->name == "float") return drawn(e->args[0]);
-    if (e->kind == Kind::binary)
-      return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
+    if (e->kind == Kind::binary) return spec::binary(e->name, drawn(e->args[0]), drawn(e->args[1]));
     return e->kind == Kind::unary ? spec::unary(e->name, drawn(e->args[0])) : nullptr;
   });
 }

@@ -21,7 +21,7 @@ namespace kw::check {
 
 // In order: the integers of at least kPlain that scores, sinks, factors and what follows them are
 // computed with. Those by which data are chosen are none of them: data are drawn. Nor are those of
-// rows before a product, where a case has each column.
+// rows before a product: what is computed there of more than columns is drawn, too.
 inline constexpr int64_t kPlain = 17;
 std::vector<int64_t> numbers_of_scores(const spec::Form& form);
 
@@ -36,7 +36,8 @@ tl::Program made_small(tl::Program program, const std::vector<int64_t>& numbers,
 // What an integer becomes as a real, of both: sums and products of coordinates and sizes are of
 // reals, and what else is computed, or read of data, is drawn (num/exact.h): a formula is then seen
 // for any integers in its place, not for the few that a case has. `x` and `x * x` are one on 0
-// and 1.
+// and 1. In rows before a product, and those that a pass behind a kernel turns round, what is
+// computed of columns alone stays: a case has each of them.
 spec::Form with_drawn_integers(spec::Form form);
 tl::Program with_drawn_integers(tl::Program program);
 

@@ -216,7 +216,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   if (capture.cases.empty()) return cases;
   const auto take = [&](Case c, size_t k) {
     const int64_t work = scores_of(form, c);
-    if (work > scores) return false;
+    if (work > scores || elements_of(form, c) > kMostElements) return false;
     scores -= work;
     c.grid = 1 + int(k % 3);
     cases.push_back(std::move(c));

@@ -11,13 +11,26 @@ namespace {
 
 // A kernel is started with the same number of registers for each thread, a multiple of 8 from the
 // 65536 of a multiprocessor; these are all that its warpgroups can share out between them.
-int64_t register_pool(int64_t threads) { return threads * (65536 / threads / 8 * 8); }
+int64_t registers_at_entry(int64_t threads) { return 65536 / threads / 8 * 8; }
+int64_t register_pool(int64_t threads) { return threads * registers_at_entry(threads); }
 
 void registers_are_possible(Check& c, const char* label) {
   const int64_t r = c.constant(c.stmt.registers()).value_or(0);
   if (r % 8 || r < 24 || r > 240)
     c.broken(label, c.stmt.registers()->span,
              fmt::format("{} registers: not a multiple of 8 from 24 to 240", r));
+}
+
+// Who gives registers back has no more than before, who takes some no fewer: another setmaxnreg is
+// not defined. (Two warpgroups alone start with more than one may ask for.)
+void registers_go(Check& c, const char* label, bool down) {
+  const int64_t r = c.constant(c.stmt.registers()).value_or(0);
+  if (c.facts.threads <= 0) return;
+  const int64_t entry = std::min<int64_t>(registers_at_entry(c.facts.threads), 240);
+  if (down ? r > entry : r < entry)
+    c.broken(label, c.stmt.registers()->span,
+             fmt::format("{} registers, {} than the {} that the kernel starts with", r,
+                         down ? "more" : "fewer", entry));
 }
 
 // The queue's loops: counted in laws_sync.cpp.
@@ -136,6 +149,7 @@ void law_warpgroup(Check& c) {
     c.broken("C1", c.stmt.number()->span,
              fmt::format("the producer is number 0, not `{}`", print(c.stmt.number())));
   registers_are_possible(c, "C2");
+  registers_go(c, "C2", true);
   c.facts.loader_registers = c.constant(c.stmt.registers()).value_or(0);
   for (const Stmt& s : c.stmt.body)
     if (s.op != Op::thread)
@@ -149,6 +163,7 @@ void law_warpgroups(Check& c) {
         "C1", c.stmt.first()->span,
         fmt::format("the first of these warpgroups is number 1, not `{}`", print(c.stmt.first())));
   registers_are_possible(c, "C2");
+  registers_go(c, "C2", false);
   c.facts.warpgroups_registers = c.constant(c.stmt.registers()).value_or(0);
   judge_registers(c, "C3");
 }

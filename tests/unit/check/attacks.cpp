@@ -56,7 +56,8 @@ Edit edit_of(const std::string& name) {
 // The lines of the form, as tests/unit/transfer_form.h reads them.
 std::string form_lines(const Edit& edit) {
   std::string lines;
-  for (const char* word : {"product", "argument", "queries", "q_row", "score", "keep", "sink", "epilogue"})
+  for (const char* word :
+       {"product", "argument", "queries", "q_row", "score", "keep", "sink", "epilogue"})
     if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
   return lines;
 }
