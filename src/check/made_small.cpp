@@ -126,14 +126,15 @@ bool turns(const spec::ExprPtr& e) {
 }
 
 void each_row(spec::Form& form, const std::function<void(spec::ExprPtr&)>& visit) {
-  const auto of_map = [&](std::optional<spec::RowMap>& map) {
-    if (!map) return;
-    for (spec::ExprPtr& sum : map->sums) visit(sum);
-    if (map->element) visit(map->element);
+  const auto of_map = [&](spec::RowMap& map) {
+    for (spec::ExprPtr& sum : map.sums) visit(sum);
+    if (map.element) visit(map.element);
   };
-  spec::Family::of(form).each_operand(form, [&](spec::Operand& o) { of_map(o.row); });
-  if (form.gradients)
-    for (std::optional<spec::RowMap>& map : form.gradients->rows) of_map(map);
+  const spec::Family& family = spec::Family::of(form);
+  family.each_operand(form, [&](spec::Operand& o) {
+    if (o.row) of_map(*o.row);
+  });
+  family.each_turned_row(form, of_map);
 }
 
 // Whether some integer part of a real operation is one that `which` tells.

@@ -231,4 +231,10 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
   return out;
 }
 
+std::vector<RowMap> Family::turned_rows(Form form) const {
+  std::vector<RowMap> out;
+  each_turned_row(form, [&](RowMap& map) { out.push_back(map); });
+  return out;
+}
+
 }  // namespace kw::spec

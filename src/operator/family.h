@@ -32,6 +32,7 @@ struct Extents {
 };
 using EachExpression = std::function<void(ExprPtr&, const Extents&)>;
 using EachOperand = std::function<void(Operand&)>;
+using EachRow = std::function<void(RowMap&)>;
 
 // What an output's elements are held against, of one row, or of a head for outputs without rows.
 struct Held {
@@ -112,7 +113,8 @@ class Family {
   // Of gradients: what a score, or what is learned, changes by; and what turns rows round behind
   // the kernel.
   virtual std::vector<ExprPtr> derivatives(const Form& /*form*/) const { return {}; }
-  virtual std::vector<RowMap> turned_rows(const Form& /*form*/) const { return {}; }
+  virtual void each_turned_row(Form& /*form*/, const EachRow& /*visit*/) const {}
+  std::vector<RowMap> turned_rows(Form form) const;
   // heads_are_alike() of form.h.
   virtual bool heads_are_alike(const Form& form) const = 0;
 

@@ -73,11 +73,9 @@ class AttentionBwd : public Attention {
     return out;
   }
 
-  std::vector<RowMap> turned_rows(const Form& form) const override {
-    std::vector<RowMap> out;
-    for (const std::optional<RowMap>& map : form.gradients->rows)
-      if (map) out.push_back(*map);
-    return out;
+  void each_turned_row(Form& form, const EachRow& visit) const override {
+    for (std::optional<RowMap>& map : form.gradients->rows)
+      if (map) visit(*map);
   }
 
   void complete(const Form& form, Problem& problem) const override {
