@@ -181,7 +181,7 @@ def case(folder, rounds, title, name, B, H, G, S, D=128):
                for heads, columns in ((H, D), (G, D), (G, width)))
     function = Function(name, B, S)
     d_o = torch.randn(B, S, H, width, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-    here = kernel_of(folder, name, D, H == G)
+    here = kernel_of(folder, name, B, H, G, S, D)
     in_order = here.with_name(f"{here.name}_deterministic")
     calls, due, o, lse = {}, None, None, None
     for peer, forward in peers(name, function, q, k, v, in_order.exists()).items():
@@ -220,10 +220,10 @@ def case(folder, rounds, title, name, B, H, G, S, D=128):
         print(f"{title} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
 
 
-def kernel_of(folder, name, D=128, alone=False):
+def kernel_of(folder, name, B, H, G, S, D=128):
     name = name if D == 128 else f"{name}{D}"
     own = folder / f"{name}_alone"
-    return own if alone and own.exists() else folder / name
+    return own if H == G and own.exists() else folder / name
 
 
 def title_of(name, B, H, G, S, D=128):
@@ -246,7 +246,7 @@ def main():
         if time.monotonic() - begun > options.limit:
             print(f"{title}: not begun", flush=True)
             continue
-        kernel = kernel_of(options.folder, name, sizes[4] if len(sizes) > 4 else 128, sizes[1] == sizes[2])
+        kernel = kernel_of(options.folder, name, *sizes)
         if not kernel.exists():
             print(f"no kernel in {kernel}")
             continue

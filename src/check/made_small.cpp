@@ -111,18 +111,12 @@ spec::ExprPtr with_drawn(const spec::ExprPtr& whole) {
 }
 
 // ---- rows before a product, and those that passes behind a kernel turn round
-bool mentions_more_than_columns(const spec::ExprPtr& e) {
-  if (e->kind == Kind::index) return e->name != "d";
-  if (e->kind == Kind::read || e->kind == Kind::size || e->kind == Kind::argument) return true;
-  return std::any_of(e->args.begin(), e->args.end(), mentions_more_than_columns);
-}
-
 // Whether it is more than a sum or a product of coordinates and sizes, and of columns.
 bool turns(const spec::ExprPtr& e) {
   const bool kept = e->kind == Kind::binary && (is_sum_or_product(e->name) || is_bound(e->name));
   if (kept || (e->kind == Kind::unary && (e->name == "-" || e->name == "abs")))
     return std::any_of(e->args.begin(), e->args.end(), turns);
-  return (e->kind == Kind::read || !e->args.empty()) && mentions_more_than_columns(e);
+  return (e->kind == Kind::read || !e->args.empty()) && !spec::is_of_columns(e);
 }
 
 void each_row(spec::Form& form, const std::function<void(spec::ExprPtr&)>& visit) {

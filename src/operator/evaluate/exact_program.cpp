@@ -1,6 +1,5 @@
 #include "operator/evaluate/exact_program.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "operator/evaluate/evaluate.h"
@@ -20,13 +19,6 @@ bool mentions_real(const ExprPtr& e) {
 
 // Numbers, indices and sizes, of which cases have many: what is computed of them is drawn.
 bool is_plain(const ExprPtr& e) { return e->args.empty() && e->kind != Kind::read; }
-
-// Of columns alone, of which a case has each.
-bool is_of_columns(const ExprPtr& e) {
-  if (e->kind == Kind::index) return e->name == "d";
-  if (e->kind == Kind::read || e->kind == Kind::size || e->kind == Kind::argument) return false;
-  return std::all_of(e->args.begin(), e->args.end(), is_of_columns);
-}
 
 }  // namespace
 

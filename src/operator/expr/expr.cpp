@@ -1,6 +1,7 @@
 // Building and walking trees. What a binary node simplifies to is in binary.cpp.
 #include "operator/expr/expr.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -222,6 +223,12 @@ bool mentions(const ExprPtr& e, Kind kind, const std::string& name) {
   for (const ExprPtr& a : e->args)
     if (mentions(a, kind, name)) return true;
   return false;
+}
+
+bool is_of_columns(const ExprPtr& e) {
+  if (e->kind == Kind::index) return e->name == "d";
+  if (e->kind == Kind::read || e->kind == Kind::size || e->kind == Kind::argument) return false;
+  return std::all_of(e->args.begin(), e->args.end(), is_of_columns);
 }
 
 ExprPtr rewrite(const ExprPtr& e, const std::function<ExprPtr(const ExprPtr&)>& change) {

@@ -74,6 +74,8 @@ inline bool is_binary(const ExprPtr& e, const char* op) {
   return e->kind == Kind::binary && e->name == op;
 }
 bool mentions(const ExprPtr& e, Kind kind, const std::string& name = {});
+// Whether it is made of numbers and of the column d of a row alone: of those a case has each.
+bool is_of_columns(const ExprPtr& e);
 
 // Rebuilds e bottom-up: `change` returns the replacement of a node whose children are already
 // rebuilt, or null to keep it.

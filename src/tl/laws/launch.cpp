@@ -119,11 +119,10 @@ bool bounds_a_loop(const ExprPtr& field, const Check& c) {
     found |= is_same_field(e, field, c.scope);
     return nullptr;
   };
-  for (const Stmt* outermost : c.parents)
-    walk(outermost->body, [&](const Stmt& s) {
-      if (!is(s.op, Family::loop) || s.op == Op::range || found) return;
-      each_expression(s, [&](const ExprPtr& e) { rewrite(e, look); });
-    });
+  walk(c.parents.front()->body, [&](const Stmt& s) {
+    if (!is(s.op, Family::loop) || s.op == Op::range || found) return;
+    each_expression(s, [&](const ExprPtr& e) { rewrite(e, look); });
+  });
   return found;
 }
 

@@ -8,9 +8,8 @@
 //
 // When     the function has as many heads of keys as of queries. The launch is held to H == G then,
 //          as it is to the heads of every other form.
-// Why      a division by a number that the compiler does not know takes some twenty instructions,
-// for
-//          each block of queries, in the loader and in the consumers: 1.4 % of a causal kernel.
+// Why      a division by a number that the compiler does not know takes some twenty instructions
+//          for each block of queries, in the loader and in the consumers: 1.4 % of a causal kernel.
 // Effect   none: x is below queries.count.
 #include "tl/traits.h"
 #include "transfer/families/attention_bwd/edit.h"
