@@ -143,7 +143,7 @@ inline spec::Form form_of(const std::string& name) {
     f.D = f.arguments[0].dims[3] = f.arguments[1].dims[3] = {"", 192};
     t.score = binary("*", leaf(Kind::score, Type::real, "s"), real(0.07216878364870322));
   }
-  if (f.name == "full_wide_bwd") {
+  if (f.name == "full_wide_bwd" || f.name == "full_wide_turns_bwd") {
     f.D = f.Dv = {"", 256};
     for (size_t n = 0; n < 3; ++n) f.arguments[n].dims[3] = f.D;
     t.score = binary("*", leaf(Kind::score, Type::real, "s"), real(0.0625));

@@ -75,7 +75,8 @@ KW_DEVICE void tma_add(const SharedTile<T, 64, C>& from, const Tensor<scratch<T>
   ptx::tma_store_commit();
 }
 
-// By a warpgroup, from registers: a thread's elements go where the sums have a thread's.
+// By a warpgroup, from registers: a thread's elements go where the sums have a thread's. Behind an arrival of each of
+// its warps, and who waits for these, a store_release says that all has been added.
 template <bool kApart = detail::kOneByOne, int C, char... Dims>
 KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
   static_assert(C % 8 == 0, "whole groups of columns of the sums");
@@ -83,6 +84,7 @@ KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scrat
 #pragma unroll
   for (int n = 0; n < C / 8; ++n)
     detail::add_four<kApart>(out + n * 512, from.x[4 * n], from.x[4 * n + 1], from.x[4 * n + 2], from.x[4 * n + 3]);
+  __syncwarp();  // an arrival behind it, by one lane, tells of all lanes' (turns.cuh)
 }
 
 // By a thread: its share of the tensor, each element the sum times `factor`. A thread has eight columns of two

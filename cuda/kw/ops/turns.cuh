@@ -1,7 +1,8 @@
 // Turns: CTAs that add to the same sums, one after another, so that a sum's last bits are the same in every run.
 //
 //   kw::wait_turn(args.turns, {b, h, row}, n);      one thread, which tells the one that adds by a barrier
-//   kw::pass_turn(args.turns, {b, h, row}, n + 1);  the one that has added, behind kw::tma_store_wait()
+//   kw::pass_turn(args.turns, {b, h, row}, n + 1);  the one that has added, behind kw::tma_store_wait(), or has waited
+//                                                   for the arrivals of the warps that have, behind kw::add_tile
 //
 // A pre-pass has written the first number. CTAs wait for none that is launched behind them: one that waits keeps
 // its multiprocessor. The copy engine works beside the thread's own accesses; a fence between the two stands

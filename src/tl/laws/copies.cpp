@@ -265,6 +265,7 @@ std::vector<ExprPtr> for_each_number(const std::vector<ExprPtr>& all, std::strin
           rewrite(e, [&](const ExprPtr& x) { return x->is_name(name) ? integer(n) : ExprPtr(); }));
   return out;
 }
+}  // namespace
 
 void note_columns_added(Check& c, const Symbol& tile) {
   std::vector<ExprPtr> all = {c.stmt.column()};
@@ -280,7 +281,6 @@ void note_columns_added(Check& c, const Symbol& tile) {
         first && columns ? std::optional(std::pair(*first, *first + *columns)) : std::nullopt);
   }
 }
-}  // namespace
 
 // Who adds a tile waits for it and gives it back as one that stores does.
 void law_tma_add(Check& c) {

@@ -77,8 +77,8 @@ struct Facts {
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
   std::map<std::string, const Stmt*> sums_added, sums_rounded, tiles_summed;  // by scratch tensor
   std::map<std::string, const Stmt*> values_added, summed_over;               // likewise
-  // Of a tma_add, for each CTA of the cluster and turn of the loop around it: the first column and
-  // the one past the last, where they are constant.
+  // Of a tma_add or add_tile, for each CTA of the cluster and turn of the loop around it: the first
+  // column and the one past the last, where they are constant.
   std::map<const Stmt*, std::vector<std::optional<std::pair<int64_t, int64_t>>>> columns_added;
   std::map<std::string, const Stmt*> values_written, values_loaded;
   std::map<std::string, const Stmt*> transposed;  // by the tile that some store_transposed writes
@@ -193,6 +193,9 @@ inline std::string_view word_of_access(const Symbol& tensor) {
 }
 // types.cpp. The report that another tensor is due at `at`: "`lse` is `in f32` with 3 dimensions".
 void another_tensor_is_due(Check& c, const char* label, const ExprPtr& at, const Symbol& tensor);
+
+// Notes the columns that the statement adds a tile to (Facts::columns_added).
+void note_columns_added(Check& c, const Symbol& tile);
 
 // cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
 // its law that says so.

@@ -94,6 +94,7 @@ void law_add_tile(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
   if (!c.warpgroups_block())
     c.broken("C2", c.stmt.span, "a tile is added outside the warpgroups block");
+  note_columns_added(c, tile);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
 }
 void law_add_rows(Check& c) { adds_values(c, "totals"); }

@@ -18,6 +18,15 @@
 // the one that adds begins a round behind the other's arrival in it, and between pass_turn and the
 // next round's wait nothing is added. The asking thread is one of its own: a round of asking,
 // adding and passing on takes a thread longer than a block of queries takes the warpgroups.
+//
+// Where a warpgroup adds from its registers, its loop is that loop too, and a thread passes on what
+// it has heard of:
+//
+//   if me > 0:                                     thread 3:
+//       for t, x in range_down_rolled(...):            for t, x in range_down_rolled(...):
+//           wait turn_full[t]                              let m = ...
+//           add_tile dq_r -> sum_dq[b, h, m * BM, 0]       wait added[t]
+//           arrive added[t]                                pass_turn turns[b, h, m] = n + 1
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
@@ -43,15 +52,25 @@ bool same_place(const Stmt& a, const Stmt& b) {
   return same(a.batch(), b.batch()) && same(a.head(), b.head()) && same(a.row(), b.row());
 }
 
-// A loop of one of the producer's threads.
+// A loop of one of the producer's threads, or of warpgroups.
 struct Round {
-  const Stmt *thread, *loop;
-  // What gives its names their values: what the thread declares before it, the loop and its lets.
+  const Stmt *thread, *loop;  // thread: the block where it stands
+  // What gives its names their values: what stands before it and gives or counts some, the loop and
+  // its lets.
   std::string names() const {
     std::string out;
+    const std::string counter = loop->has(Hole::counter) ? loop->counter() : "";
+    const auto counts = [&](const Stmt& s) {
+      return s.has(Hole::counter) && s.counter() == counter;
+    };
     for (const Stmt& s : thread->body) {
       if (&s == loop) break;
-      out += print(s);
+      bool counted = counts(s);
+      walk(s.body, [&](const Stmt& inner) { counted |= counts(inner); });
+      if (s.op == Op::let || counted) out += print(s);
+      if (s.op != Op::var) continue;
+      for (const Item& item : s.names())
+        if (item.name == counter) out += fmt::format("{} = {}\n", counter, print(item.expr));
     }
     Stmt head = *loop;
     std::erase_if(head.body, [](const Stmt& s) { return s.op != Op::let; });
@@ -71,6 +90,15 @@ class Turns {
           for (const Stmt& loop : thread.body)
             if (is_loop(loop.op)) rounds_.push_back({&thread, &loop});
     });
+    if (const Stmt* warpgroups = program.find(Op::warpgroups)) {
+      const auto loops_of = [&](const Stmt& block) {
+        for (const Stmt& loop : block.body)
+          if (is_loop(loop.op)) of_warpgroups_.push_back({&block, &loop});
+      };
+      loops_of(*warpgroups);
+      for (const Stmt& s : warpgroups->body)
+        if (s.op == Op::if_) loops_of(s);
+    }
     for (const Round& r : rounds_)
       for (const Stmt& s : r.loop->body)
         if (s.op == Op::wait_turn || s.op == Op::pass_turn) standing_.insert(&s);
@@ -89,7 +117,7 @@ class Turns {
       if (s.op == Op::tma_add && facts_.sums_rounded.count(base_name(s.tensor())) &&
           !in_turn_.count(&s))
         broken(s, "C6", "it adds out of turn");
-      if (s.op == Op::add_tile) broken(s, "C4", "it adds out of turn");
+      if (s.op == Op::add_tile && !in_turn_.count(&s)) broken(s, "C4", "it adds out of turn");
     });
   }
 
@@ -158,7 +186,43 @@ class Turns {
       walk(s.body, adds);
       if (n == end && added) broken(p, "C2", "what was added may still be on its way");
     }
+    for (const Round& w : of_warpgroups_)
+      if (w.names() == r.names())
+        for (const Stmt& s : w.loop->body)
+          if (s.op == Op::add_tile && is_turn_of(p, s) &&
+              stands_between(s, w.loop->body, *arrival, body, end))
+            in_turn_.insert(&s);
     add_to_columns_of_their_own(body);
+  }
+
+  // Whether a warpgroup's addition follows the wait for this arrival, and goes before one for which
+  // the thread waits that passes on, at `end` of its round. Four arrivals: one warpgroup's warps.
+  bool stands_between(const Stmt& added, const std::vector<Stmt>& round, const Stmt& arrival,
+                      const std::vector<Stmt>& passing, size_t end) const {
+    bool begun = false, told = false;
+    for (const Stmt& s : round) {
+      if (s.op == Op::add_tile && &s != &added) return false;
+      if (s.op == Op::wait && same(s.barrier(), arrival.barrier())) begun |= &s < &added;
+      if (s.op != Op::arrive || &s < &added) continue;
+      const auto barrier = facts_.barriers.find(base_name(s.barrier()));
+      if (barrier == facts_.barriers.end() || barrier->second.arrivals != 4 ||
+          barrier->second.arrives.size() != 1)
+        continue;
+      for (size_t n = 0; n < end; ++n)
+        told |= passing[n].op == Op::wait && same(passing[n].barrier(), s.barrier());
+    }
+    return begun && told && adds_to_columns_of_its_own(added);
+  }
+
+  // In each CTA of a cluster.
+  bool adds_to_columns_of_its_own(const Stmt& s) const {
+    const auto& taken = facts_.columns_added.at(&s);
+    for (size_t n = 0; n < taken.size(); ++n)
+      for (size_t k = 0; k < n; ++k)
+        if (!taken[n] || !taken[k] ||
+            (taken[n]->first < taken[k]->second && taken[k]->first < taken[n]->second))
+          return false;
+    return true;
   }
 
   // Whether x adds where p passes a turn on. In a cluster each CTA has turns of its own, at the row
@@ -206,7 +270,7 @@ class Turns {
 
   const Facts& facts_;
   Diagnostics& diagnostics_;
-  std::vector<Round> rounds_;
+  std::vector<Round> rounds_, of_warpgroups_;
   std::set<const Stmt*> standing_, in_turn_;
 };
 

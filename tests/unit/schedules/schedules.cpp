@@ -64,10 +64,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal", "full_bwd",
                     "full_wide_bwd", "full_mla_bwd", "full_sm80_bwd", "causal_bwd", "weights_bwd",
                     "divided_bwd", "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd",
-                    "pairs_bwd", "epilogue_bwd", "turns_bwd", "causal_bn80", "prefix_lm", "alibi",
-                    "documents", "columns", "pair_bias", "pairs", "table", "alone",
-                    "cluster_of_four", "cluster_of_one", "each_fetches", "f16", "narrow_output",
-                    "ping_pong", "q_in_shared_memory", "queue", "swapped", "three_warpgroups"),
+                    "pairs_bwd", "epilogue_bwd", "turns_bwd", "full_wide_turns_bwd", "causal_bn80",
+                    "prefix_lm", "alibi", "documents", "columns", "pair_bias", "pairs", "table",
+                    "alone", "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
+                    "narrow_output", "ping_pong", "q_in_shared_memory", "queue", "swapped",
+                    "three_warpgroups"),
     [](const auto& info) { return info.param; });
 
 // Though it comes to them alone, whatever they would do there.

@@ -12,6 +12,21 @@
 //              wait_free turn_free[t]
 //              wait_turn turns[c.b, h, m * BM] == c.n
 //              arrive turn_full[t]
+//
+// Where a warpgroup adds from its registers (wide heads), in a round of its own behind the
+// products, not beside the next round's: one loop in the place of a step and its first turn, and
+// two threads
+//
+//   add_tile dq_r -> sum_dq[c.b, h, m * BM, ...]
+//     ->   wait turn_full[t]
+//          ... the same ...
+//          arrive added[t]
+//                                              for t, x in ...:
+//                                                  wait added[t]
+//                                                  pass_turn turns[c.b, h, m * BM] = c.n + 1
+//                                                  arrive turn_free[t]
+//
+// And of all:
 //   let h = c.g * group + x // queries.count   ->   c.g * group + x % group
 //   let m = queries.first + x % queries.count  ->   queries.first + x // group
 //
@@ -30,6 +45,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "tl/traits.h"
 #include "transfer/families/attention_bwd/edit.h"
@@ -81,15 +97,18 @@ void heads_inside(Edit& edit) {
   });
 }
 
-bool declare(Edit& edit, const std::string& turns, const std::string& full,
-             const std::string& free) {
+bool declare(Edit& edit, const std::string& turns, const std::string& full, const std::string& free,
+             const std::string& added = "") {
   std::vector<Stmt>* rows = edit.rows();
   Stmt *delta = edit.written_of_row("delta"), *shared = edit.program.find(Op::shared),
        *init = edit.program.find(Op::init);
   if (!rows || !delta) return edit.refuse_kernel("has no pre-pass that writes delta");
   if (!shared || !init) return edit.refuse_kernel("has no barriers");
-  for (const std::string& name : {full, free})
-    init->barriers().push_back(tl::Item{.expr = tl::name(name)});
+  for (const std::string& name : {full, free, added})
+    if (!name.empty()) init->barriers().push_back(tl::Item{.expr = tl::name(name)});
+  if (!added.empty() && !edit.insert({&shared->body, shared->body.size()},
+                                     fmt::format("barrier {}: ring(2), arrivals 4", added)))
+    return false;
   return edit.insert({rows, size_t(delta - rows->data()) + 1},
                      fmt::format("write_value {}[b, h, r] = 0.0", turns)) &&
          edit.insert({&shared->body, shared->body.size()},
@@ -117,6 +136,132 @@ bool number_of_neighbours(Edit& edit, std::string& number) {
   return edit.refuse_kernel("does not count the blocks of queries of a block of keys");
 }
 
+// A turn's place; each CTA of a cluster adds to columns of its own, and has turns of its own.
+std::string place_of(Edit& edit, const std::string& turns) {
+  const Stmt* cluster = edit.program.find(Op::cluster);
+  return fmt::format("{}[c.b, h, m * BM{}]", turns,
+                     cluster ? " + " + std::string(cluster->rank()) : "");
+}
+
+int64_t threads_of(const Stmt& loader) {
+  return std::count_if(loader.body.begin(), loader.body.end(),
+                       [](const Stmt& s) { return s.op == Op::thread; });
+}
+
+bool no_warp_is_left(Edit& edit) {
+  return refuse(edit, "no warp of the loader is left to ask whose turn it is",
+                "without --deterministic gradients are made");
+}
+
+// Where a warpgroup adds from registers, and its steps: `add` of a round's sums, `advance` of a
+// round, which adds those of the round before.
+struct AddingWarpgroup {
+  Stmt *block = nullptr, *add = nullptr, *advance = nullptr, *loop = nullptr;
+  tl::ExprPtr first;  // round
+};
+
+bool contains(const Stmt& s, const std::function<bool(const Stmt&)>& is) {
+  bool found = is(s);
+  tl::walk(s.body, [&](const Stmt& inner) { found |= is(inner); });
+  return found;
+}
+bool calls(const Stmt& s, const Stmt& step) {
+  return contains(s, [&](const Stmt& x) { return x.op == Op::call && x.name() == step.name(); });
+}
+
+AddingWarpgroup adding_warpgroup(Edit& edit, const std::string& sums) {
+  AddingWarpgroup out;
+  Stmt* warpgroups = edit.program.find(Op::warpgroups);
+  if (!warpgroups) return out;
+  for (Stmt& block : warpgroups->body) {
+    if (block.op != Op::if_) continue;
+    for (Stmt& s : block.body) {
+      const auto adds = [&](const Stmt& x) {
+        return x.op == Op::add_tile && tl::base_name(x.tensor()) == sums;
+      };
+      if (s.op == Op::step && !out.add && contains(s, adds))
+        out.block = &block, out.add = &s;
+      else if (s.op == Op::step && out.add && calls(s, *out.add))
+        out.advance = &s;
+      else if (out.advance && s.op == Op::call && s.name() == out.advance->name())
+        out.first = s.arguments().at(0).expr;
+      else if (out.advance && tl::is_loop(s.op) && calls(s, *out.advance))
+        out.loop = &s;
+    }
+  }
+  return out;
+}
+
+// Its steps become one loop, in which each round adds its own sums.
+bool add_in_each_round(Edit& edit, const AddingWarpgroup& at, const std::string& full,
+                       const std::string& added) {
+  Stmt loop = *at.loop;
+  const std::string t = loop.counter();
+  if (at.advance->params().at(0).name != loop.index() ||
+      at.add->params().at(0).name != loop.index())
+    return edit.refuse_kernel("counts rounds by other names in its loop");
+  loop.begin() = at.first;
+  loop.body = at.advance->body;
+  std::erase_if(loop.body, [&](const Stmt& s) { return calls(s, *at.add); });
+  const auto is_let = [](const Stmt& s) { return s.op == Op::let; };
+  const auto tile = std::find_if_not(at.add->body.begin(), at.add->body.end(), is_let);
+  loop.body.insert(loop.body.begin(), at.add->body.begin(), tile);
+  if (!edit.insert({&loop.body, loop.body.size()}, fmt::format("wait {}[{}]", full, t)))
+    return false;
+  loop.body.push_back(*tile);
+  if (!edit.insert({&loop.body, loop.body.size()}, fmt::format("arrive {}[{}]", added, t)))
+    return false;
+  std::vector<Stmt> body;
+  for (Stmt& s : at.block->body) {
+    const bool of_first = s.op == Op::count && s.counter() == t;
+    const bool called =
+        s.op == Op::call && (s.name() == at.add->name() || s.name() == at.advance->name());
+    if (&s == at.loop) body.push_back(loop);
+    if (&s != at.add && &s != at.advance && &s != at.loop && !of_first && !called)
+      body.push_back(std::move(s));
+  }
+  at.block->body = std::move(body);
+  return true;
+}
+
+// A thread of the loader that does this in each round of a loop, whose names are those of its lets.
+bool insert_thread(Edit& edit, Stmt& loader, Stmt loop, const std::vector<std::string>& does) {
+  std::vector<Stmt> thread;
+  std::erase_if(loop.body, [](const Stmt& s) { return s.op != Op::let; });
+  if (!edit.insert({&thread, 0}, {fmt::format("thread {}:\n    var {} = 0", threads_of(loader),
+                                              loop.counter())}) ||
+      !edit.insert({&loop.body, loop.body.size()}, does))
+    return false;
+  thread[0].body.push_back(std::move(loop));
+  loader.body.push_back(std::move(thread[0]));
+  return true;
+}
+
+bool turns_of_registers(Edit& edit, const std::string& number) {
+  const AddingWarpgroup at = adding_warpgroup(edit, "sum_dq");
+  Stmt* const loader = edit.program.find(Op::warpgroup);
+  if (!at.loop || !at.first || !loader)
+    return edit.refuse_kernel("has no thread that adds tiles of dQ");
+  if (threads_of(*loader) > 2) return no_warp_is_left(edit);
+  heads_inside(edit);
+  const std::string turns = edit.fresh({"turns"}), full = edit.fresh({"turn_full"}),
+                    free = edit.fresh({"turn_free"}), added = edit.fresh({"added"}),
+                    place = place_of(edit, turns), t = at.loop->counter();
+  Stmt* const block = at.block;
+  if (!add_in_each_round(edit, at, full, added)) return false;
+  const auto loop = std::find_if(block->body.begin(), block->body.end(),
+                                 [](const Stmt& s) { return tl::is_loop(s.op); });
+  return insert_thread(edit, *loader, *loop,
+                       {fmt::format("wait_free {}[{}]", free, t),
+                        fmt::format("wait_turn {} == {}", place, number),
+                        fmt::format("arrive {}[{}]", full, t)}) &&
+         insert_thread(
+             edit, *loader, *loop,
+             {fmt::format("wait {}[{}]", added, t), fmt::format("pass_turn {} = c.n + 1", place),
+              fmt::format("arrive {}[{}]", free, t)}) &&
+         declare(edit, turns, full, free, added);
+}
+
 }  // namespace
 
 bool rule_turns(Edit& edit) {
@@ -136,19 +281,13 @@ bool rule_turns(Edit& edit) {
   std::string number = "c.n";
   if (edit.seen == Edit::Seen::neighbours && !number_of_neighbours(edit, number)) return false;
   const Adding at = adding(edit, "sum_dq");  // behind what adds statements around it
-  if (!at.loop) return edit.refuse_kernel("has no thread that adds tiles of dQ");
-  const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
-  const int64_t threads = std::count_if(at.loader->body.begin(), at.loader->body.end(), is_thread);
-  if (threads > 3)
-    return refuse(edit, "no warp of the loader is left to ask whose turn it is",
-                  "without --deterministic gradients are made");
+  if (!at.loop) return turns_of_registers(edit, number);
+  const int64_t threads = threads_of(*at.loader);
+  if (threads > 3) return no_warp_is_left(edit);
   heads_inside(edit);
   const std::string turns = edit.fresh({"turns"}), full = edit.fresh({"turn_full"}),
                     free = edit.fresh({"turn_free"});
-  // Each CTA of a cluster adds to columns of its own, and has turns of its own.
-  const Stmt* cluster = edit.program.find(Op::cluster);
-  const std::string place = fmt::format("{}[c.b, h, m * BM{}]", turns,
-                                        cluster ? " + " + std::string(cluster->rank()) : "");
+  const std::string place = place_of(edit, turns);
   std::vector<Stmt>& body = at.loop->body;
   const auto is_let = [](const Stmt& s) { return s.op == Op::let; };
   const size_t lets = size_t(std::find_if_not(body.begin(), body.end(), is_let) - body.begin());
