@@ -167,6 +167,8 @@ std::string_view name(Planted what) {
       return "rows of all powers of two";
     case Planted::products:
       return "products of all powers of two";
+    case Planted::compared:
+      return "numbers that data are compared with";
     case Planted::ends:
       return "nothing but the first and last columns";
   }

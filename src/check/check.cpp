@@ -238,8 +238,8 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     for (Case& c : longer) cases.push_back(std::move(c));
   }
   if (options.examine)
-    report.unseen = unseen(program, capture, cases, std::max(options.threads, 1),
-                           options.effort != Effort::quick);
+    report.unseen =
+        unseen(program, capture, cases, std::max(options.threads, 1), options.leave_out);
 }
 
 }  // namespace
@@ -247,7 +247,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
 Options options_for(Effort effort) {
   Options o;
   o.effort = effort;
-  o.examine = true;
+  o.leave_out = effort != Effort::quick;
   if (effort == Effort::quick) {
     o.cases = 8;
     o.scores = 8'000'000;

@@ -78,7 +78,8 @@ struct Options {
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
-  bool examine = false;            // whether the cases see what is changed (unseen.h)
+  bool examine = true;             // whether the cases see numbers that are changed (unseen.h)
+  bool leave_out = false;          // and statements that are not there
   bool proofs = true;              // what is done with integers, for every size (proofs/proofs.h)
   bool require_proof = false;      // what is not proved for every launch is inconclusive
   bool schedules = true;           // every order in which the agents can run (schedules/schedule.h)
@@ -129,8 +130,11 @@ struct ExactReport {
 
 // What the cases would not see of it (unseen.h).
 struct Unseen {
-  int numbers = 0, kinds = 0;        // of the form's, and of statements: changed in turn
+  // Of the form's, of its reals, and of statements: changed in turn.
+  int numbers = 0, comparisons = 0, kinds = 0;
   std::vector<std::string> changes;  // that no case shows: "1025 for 1024 in i - 1024 < j"
+  // Of these, what is of a mask, which may be proved; and what is of scores and what follows them.
+  std::vector<std::string> of_masks, of_scores;
 };
 
 struct Report {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <set>
+
 #include "operator/family.h"
 #include "tl/scope/scope.h"
 
@@ -10,13 +13,30 @@ namespace {
 
 bool is_equality(const std::string& op) { return op == "==" || op == "!="; }
 
-bool form_has_one(const spec::Form& form) {
-  bool found = false;
+// What the form asks reals to be equal to: the numbers that are written there, and whether it asks
+// so of two reals, neither of which is one.
+struct Asked {
+  std::set<double> numbers;
+  bool any = false;
+};
+
+Asked asked_in(const spec::Form& form) {
+  Asked found;
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      if (part->kind == spec::Kind::binary && is_equality(part->name))
-        for (const spec::ExprPtr& side : part->args) found |= side->type == spec::Type::real;
+      if (part->kind != spec::Kind::binary || !is_equality(part->name)) return spec::ExprPtr();
+      const spec::ExprPtr &a = part->args[0], &b = part->args[1];
+      if (a->type != spec::Type::real && b->type != spec::Type::real) return spec::ExprPtr();
+      const auto number = [](const spec::ExprPtr& e) -> std::optional<double> {
+        if (e->kind != spec::Kind::number) return std::nullopt;
+        return e->type == spec::Type::integer ? double(e->integer) : e->value;
+      };
+      const auto written = number(a) ? number(a) : number(b);
+      if (written)
+        found.numbers.insert(*written);
+      else
+        found.any = true;
       return spec::ExprPtr();
     });
   });
@@ -28,9 +48,20 @@ bool is_infinity(const tl::ExprPtr& e) {
          (e->kind == tl::ExprKind::unary && e->text == "-" && is_infinity(e->args[0]));
 }
 
-bool is_zero(const tl::ExprPtr& e) {
-  return (e->kind == tl::ExprKind::real || e->kind == tl::ExprKind::integer) &&
-         std::stod(e->text) == 0;
+// A number, or minus one, as it is written.
+std::optional<double> number(const tl::ExprPtr& e) {
+  if (e->kind == tl::ExprKind::real || e->kind == tl::ExprKind::integer) return std::stod(e->text);
+  if (e->kind != tl::ExprKind::unary || e->text != "-") return std::nullopt;
+  const std::optional<double> of = number(e->args[0]);
+  return of ? std::optional(-*of) : std::nullopt;
+}
+
+bool is_zero(const tl::ExprPtr& e) { return number(e) == 0.0; }
+
+// Of the form's: where that has several, a program may ask it elsewhere, which cases show.
+bool is_asked(const tl::ExprPtr& a, const tl::ExprPtr& b, const Asked& asked) {
+  const std::optional<double> written = number(a) ? number(a) : number(b);
+  return written ? asked.numbers.count(*written) > 0 : asked.any;
 }
 
 // The value of a row of scores, as `total` and online_max leave it.
@@ -44,7 +75,7 @@ bool is_of_row(const tl::ExprPtr& e, const tl::Scope& scope) {
 
 bool equalities_are_seen(const tl::Program& program, const spec::Form& form,
                          Diagnostics& diagnostics) {
-  if (form_has_one(form)) return true;
+  const Asked asked = asked_in(form);
   bool seen = true;
   tl::walk_scoped(program, [&](const tl::Stmt& s, const tl::Scope& outer) {
     tl::each_expr(s, outer, [&](const tl::ExprPtr& whole, const tl::Scope& scope) {
@@ -56,7 +87,7 @@ bool equalities_are_seen(const tl::Program& program, const spec::Form& form,
         const bool known = is_infinity(a) || is_infinity(b) ||
                            (is_of_row(a, scope) && is_zero(b)) ||
                            (is_of_row(b, scope) && is_zero(a));
-        if (!reals || known) return tl::ExprPtr();
+        if (!reals || known || is_asked(a, b, asked)) return tl::ExprPtr();
         seen = false;
         diagnostics
             .error("check.equality", e->span.known() ? e->span : s.span,

@@ -2,9 +2,9 @@
 //
 // Two reals that are drawn at random are never equal, and two formulas of the exact reading hardly
 // ever: a program that drops every score of exactly 0 agrees with one that does not on all cases.
-// It is wrong for the zero rows of padded inputs. So an equality that the specification has not
-// makes a check inconclusive, but for two that mean a row without a key: `x == -inf`, and a row's
-// own value `== 0.0`.
+// It is wrong for the zero rows of padded inputs. So an equality that the specification has not, or
+// with a number that it has not, makes a check inconclusive, but for two that mean a row without a
+// key: `x == -inf`, and a row's own value `== 0.0`.
 #pragma once
 #include "operator/form.h"
 #include "support/diagnostic.h"

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "check/compared_numbers.h"
 #include "check/family.h"
 #include "check/far_arguments.h"
 #include "check/far_scores.h"
@@ -15,9 +16,10 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits,  Planted::zeros, Planted::equal,     Planted::spike,
-                            Planted::tiny,  Planted::below, Planted::above,     Planted::spread,
-                            Planted::alike, Planted::runs,  Planted::far_below, Planted::far_above};
+constexpr Planted kAll[] = {
+    Planted::bits,      Planted::zeros,     Planted::equal,   Planted::spike, Planted::tiny,
+    Planted::below,     Planted::above,     Planted::spread,  Planted::alike, Planted::runs,
+    Planted::far_below, Planted::far_above, Planted::compared};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -36,14 +38,17 @@ double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   }
 }
 
-// Along the last dimension: every second row 0, or all rows the first.
-void plant_rows(Planted what, Tensor& t) {
+// Along the last dimension: every second row 0, or every third, of the nth tensor others than of
+// the ones before it (where a score is 0 its value is not, nor the gradient of its row); or all
+// rows the first.
+void plant_rows(Planted what, size_t nth, Tensor& t) {
   const int64_t columns = t.shape.empty() ? 1 : t.shape.back();
   const bool rows = t.shape.size() > 1;
   const int64_t of_a_head = rows ? t.shape[t.shape.size() - 2] : 1;
+  const int64_t every = nth % 4 < 2 ? 2 : 3, which = nth % 2 ? 0 : 1;
   for (size_t n = 0; n < t.values.size(); ++n) {
     const int64_t row = int64_t(n) / columns;
-    if (what == Planted::zeros && (!rows || row % 2 == 1)) t.values[n] = 0;
+    if (what == Planted::zeros && (!rows || row % every == which)) t.values[n] = 0;
     if (what == Planted::equal && rows)
       t.values[n] = t.values[row / of_a_head * of_a_head * columns + int64_t(n) % columns];
   }
@@ -99,6 +104,8 @@ bool applies(Planted what, const spec::Form& form) {
     case Planted::far_below:
     case Planted::far_above:
       return has_far_arguments(form);
+    case Planted::compared:
+      return has_compared_numbers(form);
     default:
       return true;
   }
@@ -131,6 +138,9 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
     case Planted::spread:
       plant_spread(c.draws.seed, form, problem);
       return true;
+    case Planted::compared:
+      plant_compared_numbers(c.draws.seed, form, problem);
+      return true;
     case Planted::alike:
       plant_integers(form, plant_alike, problem);
       return true;
@@ -159,6 +169,7 @@ void plant(const Case& c, const spec::Form& form, spec::Problem& problem) {
   const Random random(c.draws.seed, 77);
   const std::set<std::string> kept = divisors_of(form);
   uint64_t n = 0;
+  size_t nth = 0;
   for (const spec::Argument& a : form.arguments) {
     if (!is_float(a.dtype) || a.saved || kept.count(a.name)) continue;
     if (!a.is_tensor) {
@@ -168,7 +179,7 @@ void plant(const Case& c, const spec::Form& form, spec::Problem& problem) {
     }
     Tensor& t = problem.tensors.at(a.name);
     if (what == Planted::zeros || what == Planted::equal)
-      plant_rows(what, t);
+      plant_rows(what, nth++, t);
     else
       for (double& value : t.values) value = drawn(t.dtype, planted(what, value, random, n++));
   }
@@ -229,7 +240,9 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
   for (const Planted what : Family::of(capture.form).further_planted(capture.form))
     all.push_back(what);
   for (const Planted what : all) {
-    if (options.effort == Effort::quick && cases.size() == 2 && what != Planted::below) continue;
+    if (options.effort == Effort::quick && cases.size() == 2 && what != Planted::below &&
+        what != Planted::compared)
+      continue;
     if (!applies(what, capture.form)) continue;
     const auto [b, m, n] = shape_for(what, capture.form);
     Case c = case_of(capture, b, m, n, kSalt + cases.size() + (options.rehearsal << 20));

@@ -80,8 +80,12 @@ std::string not_proved(const Report& r) {
   if (!r.exact.apart.empty())
     return fmt::format("with {} the program is another formula", r.exact.apart);
   if (!r.never_run.empty()) return fmt::format("no case runs {}", r.never_run);
-  if (r.unreached.empty()) return "";
-  return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
+  if (!r.unreached.empty())
+    return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
+  // What is read of a mask is proved, but for reals.
+  if (r.unseen && !r.unseen->of_scores.empty())
+    return fmt::format("no case sees {}", r.unseen->of_scores.front());
+  return "";
 }
 
 std::string_view name(Scope s) {

@@ -32,7 +32,8 @@ enum class Planted {  // planted.h
   balanced,
   reach,
   products,
-  ends
+  ends,
+  compared
 };
 std::string_view name(Planted what);
 

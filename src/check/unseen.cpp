@@ -27,27 +27,49 @@ int64_t most_rows(const spec::Form& form, const Case& c) {
   return std::max(spec::value_of(form.M, c.sizes), spec::value_of(form.N, c.sizes));
 }
 
-// A form of which the nth integer is one larger; nothing where there are not so many.
+// What a comparison of reals becomes: another at equal ones; one of equality is never true of any.
+spec::ExprPtr otherwise(const spec::ExprPtr& e) {
+  using spec::binary;
+  const spec::ExprPtr &a = e->args[0], &b = e->args[1];
+  if (a->type != spec::Type::real && b->type != spec::Type::real) return nullptr;
+  for (const auto& [one, other] : {std::pair{"<", "<="}, {">", ">="}}) {
+    if (e->name == one) return binary(other, a, b);
+    if (e->name == other) return binary(one, a, b);
+  }
+  if (e->name == "==") return binary("<", a, a);
+  return e->name == "!=" ? binary("<=", a, a) : nullptr;
+}
+
+// A form of which the nth integer is one larger, or the nth comparison of reals another; nothing
+// where there are not so many.
 struct Changed {
   spec::Form form;
   int64_t number = 0;
-  std::string where;  // the expression, as it was
+  std::string what, where;              // "1025 for 1024", the expression as it was
+  bool compares = false, mask = false;  // it is a comparison; it is of a mask
 };
 
 std::optional<Changed> changed(const spec::Form& form, int nth) {
-  Changed out{form, 0, ""};
+  Changed out{.form = form};
   int seen = 0;
   spec::Family::of(form).each_expression(out.form, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (!e) return;
     const std::string before = spec::print(e);
     e = spec::rewrite(e, [&](const spec::ExprPtr& part) -> spec::ExprPtr {
       const bool integer = part->kind == spec::Kind::number && part->type == spec::Type::integer;
-      if (!integer || seen++ != nth) return nullptr;
-      out.number = part->integer;
+      const spec::ExprPtr other = part->kind == spec::Kind::binary ? otherwise(part) : nullptr;
+      if ((!integer && !other) || seen++ != nth) return nullptr;
+      out.number = integer ? part->integer : 0;
+      out.compares = !integer;
+      out.what = integer ? fmt::format("{} for {}", part->integer + 1, part->integer)
+                         : fmt::format("{} for {}", spec::print(other), spec::print(part));
       out.where = before;
-      return spec::integer(part->integer + 1);
+      return integer ? spec::integer(part->integer + 1) : other;
     });
   });
+  for (size_t t = 0; t < form.terms.size(); ++t)
+    out.mask |= form.terms[t].keep &&
+                spec::print(form.terms[t].keep) != spec::print(out.form.terms[t].keep);
   return out.where.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
@@ -108,13 +130,16 @@ bool differ(const spec::Form& one, const spec::Form& other, const Case& c,
   return false;
 }
 
-// Those that reach beyond the number first, and of these the smallest.
+// The one whose data are such numbers first, which is little work; then those that reach beyond the
+// number, and of these the smallest.
 std::vector<size_t> nearest(const spec::Form& form, const std::vector<Case>& cases,
                             int64_t number) {
   std::vector<size_t> order(cases.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t n, size_t m) {
     const Case &a = cases[n], &b = cases[m];
+    const bool a_has = a.planted == Planted::compared, b_has = b.planted == Planted::compared;
+    if (a_has != b_has) return a_has;
     const bool a_reaches = most_rows(form, a) > number, b_reaches = most_rows(form, b) > number;
     if (a_reaches != b_reaches) return a_reaches;
     return scores_of(form, a) < scores_of(form, b);
@@ -125,7 +150,7 @@ std::vector<size_t> nearest(const spec::Form& form, const std::vector<Case>& cas
 void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads, Unseen& out) {
   std::vector<Changed> all;
   while (auto other = changed(form, int(all.size()))) all.push_back(std::move(*other));
-  out.numbers = int(all.size());
+  for (const Changed& c : all) ++(c.compares ? out.comparisons : out.numbers);
   Problems problems(form, cases);
   std::vector<char> seen(all.size(), false);
   each_on_threads(threads, all.size(), [&](size_t n) {
@@ -136,10 +161,11 @@ void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads
       if (seen[n] || work <= 0) break;
     }
   });
-  for (size_t n = 0; n < all.size(); ++n)
-    if (!seen[n])
-      out.changes.push_back(
-          fmt::format("{} for {} in {:.80}", all[n].number + 1, all[n].number, all[n].where));
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (seen[n]) continue;
+    out.changes.push_back(fmt::format("{:.80} in {:.80}", all[n].what, all[n].where));
+    (all[n].mask ? out.of_masks : out.of_scores).push_back(out.changes.back());
+  }
 }
 
 // Kinds of statements that a program may lack: what declares, and what says who works, is missed by
@@ -214,9 +240,15 @@ Unseen unseen(const tl::Program& program, const spec::Capture& capture,
 }
 
 std::string print(const Unseen& u) {
-  std::string of = fmt::format("{} number{}", u.numbers, u.numbers == 1 ? "" : "s");
-  if (u.kinds > 0) of += fmt::format(" and {} kinds of statements", u.kinds);
-  if (u.numbers + u.kinds == 0) return "changed in turn: nothing, the function has no number";
+  std::vector<std::string> all;
+  const auto count = [&](int n, const char* what) {
+    if (n > 0) all.push_back(fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"));
+  };
+  count(u.numbers, "number");
+  count(u.comparisons, "comparison");
+  if (u.kinds > 0) all.push_back(fmt::format("{} kinds of statements", u.kinds));
+  if (all.empty()) return "changed in turn: nothing, the function has no number";
+  const std::string of = fmt::format("{}", fmt::join(all, ", "));
   if (u.changes.empty()) return fmt::format("changed in turn: {}; the cases see each", of);
   return fmt::format("changed in turn: {}; the cases do not see: {}", of,
                      fmt::join(u.changes, "; "));

@@ -10,6 +10,7 @@
 
 #include "proofs/extents.h"
 #include "proofs/obligations.h"
+#include "proofs/one_order.h"
 #include "proofs/order.h"
 #include "proofs/proof.h"
 #include "proofs/reads.h"
@@ -58,6 +59,9 @@ class Attention : Proof {
           [&] { integers(); },
           [&] { loops(); },
           [&] { by_form(kOrder, disorder(program_, sizes_, sides_, vocabulary_)); },
+          [&] {
+            if (tl::takes_turns(program_)) in_turn();
+          },
           [&] { by_form(kReals, out_of_range(program_, form_)); },
           [&] { formulas(); }};
       for (const auto& part : parts) {
@@ -245,7 +249,7 @@ class Attention : Proof {
   // before it, or is its first turn.
   std::string pairs_left_out() const {
     if (!sides_.of_keys) return "";
-    if (visits_.turns_begin.empty()) return "no loop over pairs of a head and a block of queries";
+    if (visits_.loops.empty()) return "no loop over pairs of a head and a block of queries";
     const auto is_first = [](const Visit& v) { return v.first; };
     const bool before = std::any_of(visits_.all.begin(), visits_.all.end(), is_first);
     std::map<std::string, int> twice;  // visits of a tile before the loop less those in it
@@ -253,11 +257,13 @@ class Attention : Proof {
       twice[fmt::format("{} {}", v.tile, v.span.begin)] += v.first ? 1 : -1;
     for (const auto& [tile, n] : twice)
       if (before && n != 0) return "the first turn is another than those of the loop";
-    const std::string claim = fmt::format("(and (= {} (- {} {})) (= {} 0))", visits_.turns_begin,
-                                          visits_.last_pair, int(before), visits_.turns_end);
-    return solver_.ask(question({}, claim), kEffort).answer == Answer::proved
-               ? ""
-               : "whether the loop is over all pairs of a head and a block of queries";
+    for (const auto& [begin, end, begun] : visits_.loops) {
+      const std::string claim =
+          fmt::format("(and (= {} (- {} {})) (= {} 0))", begin, visits_.last_pair, int(begun), end);
+      if (solver_.ask(question({}, claim), kEffort).answer != Answer::proved)
+        return "whether the loop is over all pairs of a head and a block of queries";
+    }
+    return "";
   }
 
   // Of the kernel and of the pass that lists key blocks.
@@ -371,6 +377,20 @@ class Attention : Proof {
       if (report_.obligations.back().answer != Answer::proved) return;
       report_.obligations.pop_back();
     }
+  }
+
+  // Sums in one order (one_order.h).
+  void in_turn() {
+    const WaitsForTurns waits = waits_for_turns(program_, sizes_, sides_, vocabulary_);
+    if (!waits.open.empty()) return open(kInTurn, waits.open);
+    if (const std::string why = falling(program_, sizes_, sides_, vocabulary_); !why.empty())
+      return open(kInTurn, why);
+    for (const WaitForTurn& w : waits.all) {
+      ask(kInTurn, question(w.premises, w.claim), {}, w.span);
+      if (report_.obligations.back().answer != Answer::proved) return;
+      report_.obligations.pop_back();
+    }
+    by_form(kInTurn, "");
   }
 
   // Beyond the words of its own list a block would read those of the next.

@@ -386,6 +386,7 @@ class Walk : private Names {
     dropped_ = tile && scores_.count(tl::base_name(s.target()));
     weights_ = dropped_ && (without_softmax_ || takes_exponential(s.value()));
     for (const tl::Field& f : s.fields) {
+      if (s.op == Op::wait_turn && f.hole == tl::Hole::number) continue;  // one_order.h
       along_ = heads_of_copy(s, f);
       for (const tl::Item& item : f.items)
         if (item.expr && !known_later(s, item.expr, inside)) {

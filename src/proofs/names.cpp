@@ -271,7 +271,10 @@ Value Names::called(const Expr& e, const Scope& scope) {
     const ExprPtr& a = e.args[n];
     const auto record = a->kind == ExprKind::name ? scope.names.find(a->text) : scope.names.end();
     Value& value = inside.names[f.params()[n].name];
-    value = record != scope.names.end() ? record->second : Value{eval(a, scope), {}};
+    if (record != scope.names.end())
+      value = record->second;
+    else
+      value = a->kind == ExprKind::call ? called(*a, scope) : Value{eval(a, scope), {}};
     if (value.fields.empty()) is_of(f.params()[n].type, value.term, scope);
   }
   for (const Stmt& s : f.body) {
@@ -326,7 +329,7 @@ bool Names::is_block(const Expr& e) const {
 
 bool Names::is_block_function(const Stmt& def) const {
   const auto fields = records_.find(def.result());
-  return def.params().size() == 1 && fields != records_.end() &&
+  return def.params().size() == 1 && def.params()[0].type == "index" && fields != records_.end() &&
          fields->second == std::vector<std::string>{sides_.row, sides_.head, "b"};
 }
 

@@ -13,6 +13,8 @@ inline constexpr char kIntegers[] =
     "addresses, scores and conditions are made of the specification's integers";
 inline constexpr char kTurns[] = "all agents take the same key blocks in the same order";
 inline constexpr char kOrder[] = "each block of the output is computed once";
+inline constexpr char kInTurn[] =
+    "a block waits for the turn of the one before it, which is launched before it";
 inline constexpr char kReals[] = "no number leaves the range of fp32 by what the program adds";
 inline constexpr char kForm[] = "each turn of a loop over key blocks is one of an online softmax";
 inline constexpr char kGradients[] =

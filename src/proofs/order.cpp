@@ -64,6 +64,13 @@ class Order : private Names {
     return open_;
   }
 
+  // After run(), where that has seen an order.
+  std::string falling() const {
+    if (!numbers_.empty()) return "a CTA has several blocks";
+    if (turned_ || parted(rows_).size() != 1) return "which blocks of rows are launched first";
+    return "";
+  }
+
  private:
   // The numbers that blocks are taken by: of a loop, or the launch's own.
   void statement(const Stmt& s) {
@@ -223,6 +230,7 @@ class Order : private Names {
         a->args[1]->kind == ExprKind::integer && a->args[1]->text == "1") {
       const auto of = digits(b);
       const auto all = size(a->args[0]);
+      turned_ = true;
       return of && all && size_of(*of) == *all ? of : std::nullopt;
     }
     return std::nullopt;
@@ -266,6 +274,7 @@ class Order : private Names {
       const auto of = digits(s.values()[n].expr);
       if (!of || size_of(*of) != size(wanted[n]))
         return open(fmt::format("the block `{}`", tl::print(s.values()[n].expr)));
+      if (n == 0) rows_ = *of;
       for (const int d : *of) used.insert(d);
     }
     std::multiset<int> all;
@@ -296,6 +305,8 @@ class Order : private Names {
   std::map<std::string, Size> sizes_here_;
   std::string section_name_, section_;
   Size heads_;
+  Digits rows_;          // of the block of rows
+  bool turned_ = false;  // some number is counted from the last
 };
 
 }  // namespace
@@ -303,6 +314,13 @@ class Order : private Names {
 std::string disorder(const tl::Program& program, const std::map<std::string, Term>& sizes,
                      const Blocks& blocks, Vocabulary& vocabulary) {
   return Order(program, sizes, blocks, vocabulary).run();
+}
+
+std::string falling(const tl::Program& program, const std::map<std::string, Term>& sizes,
+                    const Blocks& blocks, Vocabulary& vocabulary) {
+  Order order(program, sizes, blocks, vocabulary);
+  const std::string why = order.run();
+  return why.empty() ? order.falling() : why;
 }
 
 }  // namespace kw::proofs

@@ -20,4 +20,10 @@ namespace kw::proofs {
 std::string disorder(const tl::Program& program, const std::map<std::string, Term>& sizes,
                      const Blocks& blocks, Vocabulary& vocabulary);
 
+// Why blocks of rows of one head and entry may be launched in another order than that of their
+// numbers, or not be seen; "" where they are not: a launch takes its blocks one after another, and
+// the block of rows is one digit of their number.
+std::string falling(const tl::Program& program, const std::map<std::string, Term>& sizes,
+                    const Blocks& blocks, Vocabulary& vocabulary);
+
 }  // namespace kw::proofs

@@ -265,6 +265,9 @@ class Walk : private Names {
       const std::string last = pairs_->alone ? pairs::kPlace : pairs::kFirst;
       inside.other = std::none_of(inside.names.begin(), inside.names.end(),
                                   [&](const auto& name) { return name.second.term.text == last; });
+      const bool any = std::none_of(step->params().begin(), step->params().end(),
+                                    [](const tl::Item& p) { return p.type == "index"; });
+      if (!inside.other || any) ++first_calls_[s.name()];
     }
     walk(step->body, inside);
     state.tiles = std::move(inside.tiles);
@@ -293,7 +296,9 @@ class Walk : private Names {
     if (condition.sort != Term::boolean) return open(condition.text);
     State inside = state;
     inside.premises.push_back(condition.text);
+    const std::map<std::string, int> first_calls = first_calls_;  // those in it are some agents'
     walk(s.body, inside);
+    first_calls_ = first_calls;
     for (auto& [name, tile] : state.tiles) {
       const auto then = inside.tiles.find(name);
       if (then == inside.tiles.end()) continue;
@@ -322,11 +327,7 @@ class Walk : private Names {
     if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
     inside.names[name] = {n, {}};
     if (sides_.of_keys) {
-      if (!out_.turns_begin.empty() &&
-          (out_.turns_begin != begin.text || out_.turns_end != end.text))
-        return open("two loops over queries");
-      out_.turns_begin = begin.text;
-      out_.turns_end = end.text;
+      out_.loops.insert({begin.text, end.text, begun(s)});
       turn(inside);
     } else {
       inside.premises.push_back(
@@ -339,10 +340,19 @@ class Walk : private Names {
     state.tiles = std::move(inside.tiles);
   }
 
+  // Whether a step of the loop's has had its first turn before it.
+  bool begun(const Stmt& loop) const {
+    return std::any_of(loop.body.begin(), loop.body.end(), [&](const Stmt& s) {
+      const auto called = s.op == Op::call ? first_calls_.find(s.name()) : first_calls_.end();
+      return called != first_calls_.end() && called->second == 1;
+    });
+  }
+
   const bool without_softmax_;
   std::string target_;  // of the map that is looked at
   Visits out_;
   bool under_flag_ = false;
+  std::map<std::string, int> first_calls_;  // by step, of pairs: about the last, or about none
 };
 
 }  // namespace

@@ -7,7 +7,9 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "proofs/names.h"
@@ -42,10 +44,12 @@ struct Visits {
   std::vector<Visit> all;
   std::string list;  // the number of the list of key blocks that is read; "": none
   std::map<std::string, std::vector<std::string>> extents;  // of the user's tensors, "": unknown
-  std::vector<std::string> of_all;     // premises of the kernel: the block lies in the output
-  std::string turns_begin, turns_end;  // of pairs: of the loop behind the first turn
-  std::string last_pair;               // and the number of the last pair
-  std::string open;                    // why the walk is no picture of the program; "" where it is
+  std::vector<std::string> of_all;  // premises of the kernel: the block lies in the output
+  // Of pairs: each loop over them by where it begins and ends, and whether its first turn stands
+  // before it.
+  std::set<std::tuple<std::string, std::string, bool>> loops;
+  std::string last_pair;  // and the number of the last pair
+  std::string open;       // why the walk is no picture of the program; "" where it is
 };
 
 // `sizes` gives terms for the letters of the program (B, H, G, M, N, D); "i" and "j" are the

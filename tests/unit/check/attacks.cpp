@@ -11,7 +11,8 @@
 //   expect: not proved           no case shows it, and it holds for the sizes and data that ran
 //   alone
 //
-// A line `product: s * 0.5` makes it a product of matrices of which each element s becomes that.
+// A line `product: s * 0.5` makes it a product of matrices of which each element s becomes that,
+// and `gradients: of it` what is edited the kernel of its gradients.
 //
 // And what they edit holds; or ends as a line `unedited: not proved` says, where the sizes that
 // would show it are more work than these tests take.
@@ -56,9 +57,10 @@ Edit edit_of(const std::string& name) {
 // The lines of the form, as tests/unit/transfer_form.h reads them.
 std::string form_lines(const Edit& edit) {
   std::string lines;
-  for (const char* word :
-       {"product", "argument", "queries", "q_row", "score", "keep", "sink", "epilogue"})
+  for (const char* word : {"product", "argument", "queries", "q_row", "normaliser", "score", "keep",
+                           "sink", "epilogue"})
     if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
+  if (edit.head.count("gradients")) lines += "gradients\n";
   return lines;
 }
 

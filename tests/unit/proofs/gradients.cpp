@@ -72,6 +72,44 @@ TEST(Gradients, of_products_a_turn_late_are_proved_where_each_turn_has_one) {
               "", late);
 }
 
+// Blocks of keys take turns at a block of queries: by number, from the first that sees it.
+TEST(Gradients, in_one_order_have_turns_that_come) {
+  const auto in_order = [](const std::string& lines) {
+    return made_of(transfer::form_of(lines), "sm_90a", true);
+  };
+  const char* const turn = "waits for the turn of the one before it";
+  const Made causal = in_order(kOfCausal), window = in_order(kOfWindow),
+             wide = in_order("score s * 0.125\nhead_dim 256\ngradients\n");
+  for (const Made& made : {causal, window, wide, in_order(kOfFull)}) EXPECT_EQ(left(made), "");
+  const std::string waits = "wait_turn turns[c.b, h, m * BM] == ";
+  expect_left(with(causal, waits + "c.n", waits + "where(c.n < 5000, c.n, c.n + 1)"), turn, "");
+  expect_left(with(causal, waits + "c.n", waits + "where(m < 5000, c.n, 0)"), turn, "");
+  expect_left(with(causal, "return r // section", "return ceil_div(N, BN) - 1 - r // section"),
+              turn, "launched first");
+  expect_left(with(causal, "write_value turns[b, h, r] = 0.0", "write_value turns[b, h, r] = 1.0"),
+              turn, "begin as 0");
+  const std::string sees = "where(before.first <= m and m < before.first + before.count, c.n, 0)";
+  for (const char* const other :
+       {"c.n", "0", "where(before.first <= m, c.n, 0)",
+        "where(before.first <= m and m < before.first + before.count - 1, c.n, 0)",
+        "where(before.first <= m and m < before.first + before.count and m < 5000, c.n, 0)"})
+    expect_left(with(window, sees, other), turn, "");
+}
+
+// Loops in which no weights are made go over all pairs, too.
+TEST(Gradients, of_loops_without_scores_that_leave_out_turns_are_not_proved) {
+  const Made made = made_of("score s * 0.125\nhead_dim 256\ngradients\n");
+  const size_t of_sums = made.text.find("if me > 0:");
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"group * queries.count - 2, 0)",
+                                            "group * queries.count - 3, 0)"},
+        {"group * queries.count - 2, 0)", "group * queries.count - 2, 1)"}}) {
+    Made other = made;
+    other.text.replace(other.text.find(from, of_sums), from.size(), to);
+    expect_left(other, "visited once", "all pairs of a head and a block of queries");
+  }
+}
+
 // The row and the key of what is refuted are the user's: i a query's, j a key's.
 TEST(Gradients, of_a_mask_that_is_wrong_from_one_size_on_are_refuted_there) {
   const Made made = made_of(kOfCausal);

@@ -15,10 +15,11 @@ struct Made {
 };
 
 // What the rules make of a form.
-inline Made made_of(spec::Form form, const std::string& target = "sm_90a") {
+inline Made made_of(spec::Form form, const std::string& target = "sm_90a", bool in_order = false) {
   Made made{std::move(form), ""};
   Diagnostics d;
-  const auto [kernel, machine] = transfer::start_of(made.form, target);
+  auto [kernel, machine] = transfer::start_of(made.form, target);
+  machine.deterministic = in_order;
   const auto result = transfer::transfer(kernel, made.form, machine, d);
   EXPECT_TRUE(result) << render(d);
   if (result) made.text = tl::print(result->program);

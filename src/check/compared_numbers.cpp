@@ -1,0 +1,93 @@
+#include "check/compared_numbers.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "num/random.h"
+#include "operator/family.h"
+
+namespace kw::check {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+
+using Numbers = std::map<std::string, std::set<double>>;  // by tensor
+
+bool compares(const ExprPtr& e) {
+  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
+    if (spec::is_binary(e, op)) return true;
+  return false;
+}
+
+void look(const ExprPtr& e, Numbers& numbers, std::set<std::string>& within_indices) {
+  if (!e) return;
+  if (e->kind == Kind::read)
+    for (const ExprPtr& index : e->args)
+      spec::rewrite(index, [&](const ExprPtr& part) {
+        if (part->kind == Kind::read) within_indices.insert(part->name);
+        return ExprPtr();
+      });
+  if (compares(e)) {
+    std::set<std::string> read;
+    std::set<double> written;
+    ExprPtr copy = e;
+    spec::rewrite(copy, [&](const ExprPtr& part) {
+      if (part->kind == Kind::read) read.insert(part->name);
+      if (part->kind == Kind::number && part->type == spec::Type::integer)
+        written.insert(double(part->integer));
+      if (part->kind == Kind::number && part->type == spec::Type::real) written.insert(part->value);
+      return ExprPtr();
+    });
+    for (const std::string& name : read) numbers[name].insert(written.begin(), written.end());
+  }
+  for (const ExprPtr& a : e->args) look(a, numbers, within_indices);
+}
+
+// Not of a tensor that is an index, too: beyond its table there is nothing.
+Numbers compared_in(const spec::Form& form) {
+  Numbers found, out;
+  std::set<std::string> within_indices;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(
+      copy, [&](ExprPtr& e, const spec::Extents&) { look(e, found, within_indices); });
+  for (const auto& [name, numbers] : found) {
+    const spec::Argument* a = form.argument(name);
+    if (!a || !a->is_tensor || a->saved || a->dtype == Dtype::boolean || numbers.empty()) continue;
+    if (!within_indices.count(name)) out.emplace(name, numbers);
+  }
+  return out;
+}
+
+bool fits(Dtype dtype, double value) {
+  if (is_float(dtype)) return std::isfinite(round_to(dtype, value));
+  return std::fabs(value) < 0x1p31 && round_to(dtype, value) == value;
+}
+
+}  // namespace
+
+bool has_compared_numbers(const spec::Form& form) { return !compared_in(form).empty(); }
+
+void plant_compared_numbers(uint64_t seed, const spec::Form& form, spec::Problem& problem) {
+  const Random random(seed, 79);
+  uint64_t n = 0;
+  for (const auto& [name, numbers] : compared_in(form)) {
+    Tensor& t = problem.tensors.at(name);
+    std::vector<double> all;
+    for (const double x : numbers)
+      for (const double more : {-1.0, 0.0, 1.0})
+        if (fits(t.dtype, x + more) && (more == 0 || !is_float(t.dtype)))
+          all.push_back(round_to(t.dtype, x + more));
+    if (all.empty()) continue;
+    for (double& value : t.values) {
+      const bool planted = random.integer(n++, 0, 1) == 1;
+      const size_t which = size_t(random.integer(n++, 0, int64_t(all.size()) - 1));
+      if (planted) value = all[which];
+    }
+  }
+}
+
+}  // namespace kw::check
