@@ -333,6 +333,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
   if (can_decide(capture, options, report) && decides(program, capture.form, report)) {
     report.verdict = Verdict::holds;
     prove_indices(program, capture.form, options, report);
+    report.unasked = unasked_comparison(program, capture.form);
     if (options.values) check_values(program, capture, options, report);
     if (options.exact && report.verdict == Verdict::holds)
       check_exact(program, capture, options, report);

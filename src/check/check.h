@@ -133,8 +133,9 @@ struct Unseen {
   // Of the form's, of its reals, and of statements: changed in turn.
   int numbers = 0, comparisons = 0, kinds = 0;
   std::vector<std::string> changes;  // that no case shows: "1025 for 1024 in i - 1024 < j"
-  // Of these, what is of a mask, which may be proved; and what is of scores and what follows them.
-  std::vector<std::string> of_masks, of_scores;
+  // Of these, what is in a condition of scores or what follows them: those of masks are the
+  // proofs', and a number that is no condition's the exact reading sees.
+  std::vector<std::string> undecided;
 };
 
 struct Report {
@@ -152,6 +153,7 @@ struct Report {
   // and where.
   std::unordered_set<const tl::Stmt*> ran;
   std::string never_run;
+  std::string unasked;  // a comparison of reals that the function has not (equalities.h)
   // What the integers of the data were in the cases that ran, "chosen 0 to 42".
   std::vector<std::string> integers;
   double worst = 0;  // largest error / allowed over all rows, when it holds

@@ -23,6 +23,15 @@ bool compares(const ExprPtr& e) {
   return false;
 }
 
+// x - 3 == 0 is so at 3: of few numbers, what two of them come to, of either sign.
+std::set<double> with_sums(const std::set<double>& written) {
+  std::set<double> out = written;
+  if (written.size() > 4) return out;
+  for (const double a : written)
+    for (const double b : written) out.insert({-a, a + b, a - b, -a - b});
+  return out;
+}
+
 void look(const ExprPtr& e, Numbers& numbers, std::set<std::string>& within_indices) {
   if (!e) return;
   if (e->kind == Kind::read)
@@ -42,7 +51,7 @@ void look(const ExprPtr& e, Numbers& numbers, std::set<std::string>& within_indi
       if (part->kind == Kind::number && part->type == spec::Type::real) written.insert(part->value);
       return ExprPtr();
     });
-    for (const std::string& name : read) numbers[name].insert(written.begin(), written.end());
+    for (const std::string& name : read) numbers[name].merge(with_sums(written));
   }
   for (const ExprPtr& a : e->args) look(a, numbers, within_indices);
 }

@@ -6,6 +6,8 @@
 // with a number that it has not, makes a check inconclusive, but for two that mean a row without a
 // key: `x == -inf`, and a row's own value `== 0.0`.
 #pragma once
+#include <string>
+
 #include "operator/form.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
@@ -15,5 +17,10 @@ namespace kw::check {
 // Whether there is none. Reports check.equality at each.
 bool equalities_are_seen(const tl::Program& program, const spec::Form& form,
                          Diagnostics& diagnostics);
+
+// A comparison of reals that the specification has not: with a number that it compares none with,
+// or of two of which neither is one. Where the two are equal no case need be. "": none; those of a
+// row's own value, of 0 and of infinities are none.
+std::string unasked_comparison(const tl::Program& program, const spec::Form& form);
 
 }  // namespace kw::check

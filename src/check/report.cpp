@@ -82,9 +82,10 @@ std::string not_proved(const Report& r) {
   if (!r.never_run.empty()) return fmt::format("no case runs {}", r.never_run);
   if (!r.unreached.empty())
     return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
-  // What is read of a mask is proved, but for reals.
-  if (r.unseen && !r.unseen->of_scores.empty())
-    return fmt::format("no case sees {}", r.unseen->of_scores.front());
+  if (!r.unasked.empty())
+    return fmt::format("the program asks `{}` of reals, and the function does not", r.unasked);
+  if (r.unseen && !r.unseen->undecided.empty())
+    return fmt::format("no case sees {}", r.unseen->undecided.front());
   return "";
 }
 

@@ -67,7 +67,7 @@ int64_t scores_of(const spec::Form& form, const Case& c);
 // How many elements its queries and keys have; and of how many a case is made: a value is a double,
 // and there are several of each.
 int64_t elements_of(const spec::Form& form, const Case& c);
-constexpr int64_t kMostElements = int64_t{1} << 27;
+constexpr int64_t kMostElements = int64_t{1} << 26;
 
 // The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);

@@ -40,13 +40,44 @@ spec::ExprPtr otherwise(const spec::ExprPtr& e) {
   return e->name == "!=" ? binary("<=", a, a) : nullptr;
 }
 
+bool is_comparison(const spec::ExprPtr& e) {
+  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
+    if (spec::is_binary(e, op)) return true;
+  return false;
+}
+
+// Whether two expressions, of which one was changed, differ in a condition.
+bool differ_in_a_condition(const spec::ExprPtr& a, const spec::ExprPtr& b) {
+  if (spec::print(a) == spec::print(b)) return false;
+  if (is_comparison(a) || a->args.size() != b->args.size()) return true;
+  for (size_t n = 0; n < a->args.size(); ++n)
+    if (differ_in_a_condition(a->args[n], b->args[n])) return true;
+  return false;
+}
+
+// The comparisons by which the greater or the lesser of two is chosen: where they are equal, both
+// are one.
+std::set<std::string> choices_of_one(const spec::ExprPtr& whole) {
+  std::set<std::string> out;
+  spec::ExprPtr copy = whole;
+  spec::rewrite(copy, [&](const spec::ExprPtr& e) {
+    if (e->kind != spec::Kind::where || !is_comparison(e->args[0])) return spec::ExprPtr();
+    const std::string a = spec::print(e->args[0]->args[0]), b = spec::print(e->args[0]->args[1]),
+                      one = spec::print(e->args[1]), other = spec::print(e->args[2]);
+    if ((one == a && other == b) || (one == b && other == a)) out.insert(spec::print(e->args[0]));
+    return spec::ExprPtr();
+  });
+  return out;
+}
+
 // A form of which the nth integer is one larger, or the nth comparison of reals another; nothing
 // where there are not so many.
 struct Changed {
   spec::Form form;
   int64_t number = 0;
-  std::string what, where;              // "1025 for 1024", the expression as it was
-  bool compares = false, mask = false;  // it is a comparison; it is of a mask
+  std::string what, where;                 // "1025 for 1024", the expression as it was
+  bool compares = false, decides = false;  // it is a comparison; or it is in one
+  bool mask = false;                       // of a mask
 };
 
 std::optional<Changed> changed(const spec::Form& form, int nth) {
@@ -54,10 +85,13 @@ std::optional<Changed> changed(const spec::Form& form, int nth) {
   int seen = 0;
   spec::Family::of(form).each_expression(out.form, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (!e) return;
+    const spec::ExprPtr was = e;
     const std::string before = spec::print(e);
+    const std::set<std::string> same = choices_of_one(e);
     e = spec::rewrite(e, [&](const spec::ExprPtr& part) -> spec::ExprPtr {
       const bool integer = part->kind == spec::Kind::number && part->type == spec::Type::integer;
-      const spec::ExprPtr other = part->kind == spec::Kind::binary ? otherwise(part) : nullptr;
+      const bool asks = part->kind == spec::Kind::binary && !same.count(spec::print(part));
+      const spec::ExprPtr other = asks ? otherwise(part) : nullptr;
       if ((!integer && !other) || seen++ != nth) return nullptr;
       out.number = integer ? part->integer : 0;
       out.compares = !integer;
@@ -66,6 +100,7 @@ std::optional<Changed> changed(const spec::Form& form, int nth) {
       out.where = before;
       return integer ? spec::integer(part->integer + 1) : other;
     });
+    out.decides |= differ_in_a_condition(was, e);
   });
   for (size_t t = 0; t < form.terms.size(); ++t)
     out.mask |= form.terms[t].keep &&
@@ -164,7 +199,7 @@ void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads
   for (size_t n = 0; n < all.size(); ++n) {
     if (seen[n]) continue;
     out.changes.push_back(fmt::format("{:.80} in {:.80}", all[n].what, all[n].where));
-    (all[n].mask ? out.of_masks : out.of_scores).push_back(out.changes.back());
+    if (all[n].decides && !all[n].mask) out.undecided.push_back(out.changes.back());
   }
 }
 

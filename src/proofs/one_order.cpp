@@ -16,8 +16,8 @@ constexpr char kOther[] = "block.before";  // some block of keys before this one
 
 class TurnWalk : private Names {
  public:
-  TurnWalk(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
-       Vocabulary& vocabulary)
+  TurnWalk(const tl::Program& program, const std::map<std::string, Term>& sizes,
+           const Blocks& blocks, Vocabulary& vocabulary)
       : Names(program, sizes, blocks, vocabulary) {}
 
   WaitsForTurns run() {

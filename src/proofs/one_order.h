@@ -1,11 +1,12 @@
 // That turns come: of gradients whose sums have one order (tl/laws/turns.cpp).
 //
 // A block of keys with number n adds to a block of queries when the value there is n, and makes it
-// n + 1; or it waits for 0, which a pass has left. The laws hold who adds to who waits. What is left
-// is about numbers, for all sizes: who waits for n has block n - 1 before it, which adds to the same
-// block of queries, and who waits for 0 has none before it that does. So those that add to a block
-// of queries follow each other, the first finds the 0, and every other what the one before has made.
-// And where a launch gives blocks of keys numbers that rise with n, none waits for one behind it.
+// n + 1; or it waits for 0, which a pass has left. The laws hold who adds to who waits. What is
+// left is about numbers, for all sizes: who waits for n has block n - 1 before it, which adds to
+// the same block of queries, and who waits for 0 has none before it that does. So those that add to
+// a block of queries follow each other, the first finds the 0, and every other what the one before
+// has made. And where a launch gives blocks of keys numbers that rise with n, none waits for one
+// behind it.
 #pragma once
 #include <map>
 #include <string>

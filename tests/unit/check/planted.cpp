@@ -46,15 +46,21 @@ TEST(Planted, zeros_and_ones_are_all_that_there_is) {
 }
 
 TEST(Planted, rows_are_zero_or_equal) {
-  const Tensor zeros = planted(Planted::zeros).tensors.at("k"),
-               equal = planted(Planted::equal).tensors.at("k");
-  const int64_t D = zeros.shape.back(), rows = zeros.shape[2];
+  const spec::Problem of_zeros = planted(Planted::zeros);
+  const Tensor &q = of_zeros.tensors.at("q"), &k = of_zeros.tensors.at("k"),
+               &v = of_zeros.tensors.at("v"), equal = planted(Planted::equal).tensors.at("k");
+  const int64_t D = k.shape.back(), rows = k.shape[2];
   for (int64_t d = 0; d < D; ++d) {
-    EXPECT_EQ(zeros.values[D + d], 0);
+    EXPECT_EQ(q.values[D + d], 0);
+    EXPECT_EQ(k.values[d], 0);
+    EXPECT_EQ(v.values[D + d], 0);
     EXPECT_EQ(equal.values[(rows - 1) * D + d], equal.values[d]);
     EXPECT_EQ(equal.values[rows * D + d], equal.values[(rows + 1) * D + d]);  // of the next head
   }
-  EXPECT_NE(zeros.values[0], 0);
+  EXPECT_NE(q.values[0], 0);
+  EXPECT_NE(k.values[D], 0);
+  EXPECT_NE(v.values[0], 0);  // and where k is 0, v is not
+  EXPECT_NE(v.values[2 * D], 0);
   EXPECT_NE(equal.values[0], equal.values[rows * D]);
 }
 

@@ -299,6 +299,19 @@ TEST(Equalities, of_reals_that_the_specification_has_not_decide_nothing) {
   EXPECT_NE(r.diagnostics.all()[0].message.find("`s[i, j] == 0.0`"), std::string::npos);
 }
 
+TEST(Equalities, are_between_comparisons_that_the_specification_has_not) {
+  const spec::Form form = test::form_of("causal");
+  EXPECT_EQ(check::unasked_comparison(*test::parsed("causal", test::text_of("causal")), form), "");
+  const std::string step = "raised = online_max m, factor, s, slack, scale";
+  const auto with = [&](const std::string& value) {
+    return edited(test::text_of("causal"), step,
+                  step + "\n" + std::string(20, ' ') + "map s[i, j] = " + value);
+  };
+  EXPECT_EQ(check::unasked_comparison(with("where(s[i, j] < 7.0, s[i, j], 9.0)"), form),
+            "s[i, j] < 7.0");
+  EXPECT_EQ(check::unasked_comparison(with("where(s[i, j] < 0.0, 0.0, s[i, j])"), form), "");
+}
+
 TEST(Equalities, that_mean_a_row_without_a_key_are_known) {
   Diagnostics d;
   for (const char* name : {"causal", "full", "prefix_lm"})

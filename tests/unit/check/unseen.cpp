@@ -46,6 +46,27 @@ TEST(Unseen, are_numbers_that_change_nothing) {
   EXPECT_EQ(u.changes.size(), 2u) << print(u);
 }
 
+// Which of two is the greater says nothing where they are equal.
+TEST(Unseen, are_comparisons_of_reals_that_no_case_has_equal) {
+  const auto of = [](const std::string& score) {
+    return unseen_of("argument x f32[B, N]\nscore s * 0.125 + " + score + "\n", 90, false);
+  };
+  const Unseen u = of("where(0.5 < x[b, j], 1.0, 0.0)");
+  EXPECT_EQ(u.comparisons, 1);
+  ASSERT_EQ(u.undecided.size(), 1u) << print(u);
+  EXPECT_EQ(u.undecided[0].rfind("0.5 <= x[b, j] for 0.5 < x[b, j] in ", 0), 0u) << u.undecided[0];
+  EXPECT_EQ(of("where(x[b, j] < 0.5, 0.5, x[b, j])").comparisons, 0);
+  EXPECT_EQ(of("where(x[b, j] == 2.0, 1.0, 0.0)").undecided.size(), 1u);
+}
+
+TEST(Unseen, are_numbers_in_conditions_that_no_case_has) {
+  const Unseen of_entries =
+      unseen_of("score s * 0.125 + where(b == 100, 1.0, 0.0) * f32(j)\n", 90, false);
+  ASSERT_EQ(of_entries.undecided.size(), 1u) << print(of_entries);
+  EXPECT_EQ(of_entries.undecided[0].rfind("101 for 100 in ", 0), 0u) << of_entries.undecided[0];
+  EXPECT_EQ(unseen_of(kWindow, 90, false).undecided, std::vector<std::string>{});  // a mask's
+}
+
 TEST(Unseen, are_statements_that_no_order_of_one_needs) {
   const Unseen u = unseen_of("score s * 0.125\nkeep j <= i\n", 300, true, "sm_90a");
   EXPECT_GT(u.kinds, 30);
