@@ -99,8 +99,10 @@ void prove_indices(const tl::Program& program, const spec::Form& form, const Opt
 }
 
 // The sizes at which the solver says that program and specification differ, where they are no work.
-std::vector<Case> cases_of_counterexamples(const spec::Capture& capture, const Options& options,
-                                           const Report& report) {
+std::vector<Case> cases_of_counterexamples(const tl::Program& program, const spec::Capture& capture,
+                                           const Options& options, const Report& report) {
+  // Blocks that take turns are all there at once, and wait for each other.
+  const int64_t most = tl::takes_turns(program) ? 1 << 15 : 1 << 20;
   std::vector<Case> cases;
   if (!report.indices) return cases;
   const spec::Form& form = capture.form;
@@ -110,7 +112,7 @@ std::vector<Case> cases_of_counterexamples(const spec::Capture& capture, const O
       return s.name.empty() ? s.constant : o.at.at(s.name);
     };
     const int64_t b = o.at.count("b") ? o.at.at("b") + 1 : 1;
-    if (size(form.M) > (1 << 20) || size(form.N) > (1 << 20) || b > 1000) continue;
+    if (size(form.M) > most || size(form.N) > most || b > 1000) continue;
     Case c = case_of(capture, b, size(form.M), size(form.N), 20000 + cases.size());
     choose_heads(form, c, false);
     if (!form.M.name.empty() && spec::heads_are_alike(form)) {
@@ -227,7 +229,8 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     cases.push_back(std::move(c));
   for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_tails(program, capture, options)) cases.push_back(std::move(c));
-  for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
+  for (Case& c : cases_of_counterexamples(program, capture, options, report))
+    cases.push_back(std::move(c));
   keep_to_limits(capture.form, report.indices, options.scores, cases);
   report.verdict = Verdict::holds;
   Ranges integers;
