@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "check/spread.h"
 #include "num/random.h"
 #include "operator/family.h"
 
@@ -17,12 +18,6 @@ using spec::Kind;
 
 using Numbers = std::map<std::string, std::set<double>>;  // by tensor
 
-bool compares(const ExprPtr& e) {
-  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
-    if (spec::is_binary(e, op)) return true;
-  return false;
-}
-
 // x - 3 == 0 is so at 3: of few numbers, what two of them come to, of either sign.
 std::set<double> with_sums(const std::set<double>& written) {
   std::set<double> out = written;
@@ -32,15 +27,9 @@ std::set<double> with_sums(const std::set<double>& written) {
   return out;
 }
 
-void look(const ExprPtr& e, Numbers& numbers, std::set<std::string>& within_indices) {
+void look(const ExprPtr& e, Numbers& numbers) {
   if (!e) return;
-  if (e->kind == Kind::read)
-    for (const ExprPtr& index : e->args)
-      spec::rewrite(index, [&](const ExprPtr& part) {
-        if (part->kind == Kind::read) within_indices.insert(part->name);
-        return ExprPtr();
-      });
-  if (compares(e)) {
+  if (is_comparison(e)) {
     std::set<std::string> read;
     std::set<double> written;
     ExprPtr copy = e;
@@ -53,7 +42,7 @@ void look(const ExprPtr& e, Numbers& numbers, std::set<std::string>& within_indi
     });
     for (const std::string& name : read) numbers[name].merge(with_sums(written));
   }
-  for (const ExprPtr& a : e->args) look(a, numbers, within_indices);
+  for (const ExprPtr& a : e->args) look(a, numbers);
 }
 
 // Not of a tensor that is an index, too: beyond its table there is nothing.
@@ -61,8 +50,10 @@ Numbers compared_in(const spec::Form& form) {
   Numbers found, out;
   std::set<std::string> within_indices;
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(
-      copy, [&](ExprPtr& e, const spec::Extents&) { look(e, found, within_indices); });
+  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    look(e, found);
+    add_indices(e, within_indices);
+  });
   for (const auto& [name, numbers] : found) {
     const spec::Argument* a = form.argument(name);
     if (!a || !a->is_tensor || a->saved || a->dtype == Dtype::boolean || numbers.empty()) continue;

@@ -28,24 +28,16 @@ bool is_position(const ExprPtr& e) {
   return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
 }
 
-void look(const ExprPtr& e, Compared& compared, std::set<std::string>& within_indices) {
+void look(const ExprPtr& e, Compared& compared) {
   if (!e) return;
-  if (e->kind == Kind::read)
-    for (const ExprPtr& index : e->args)
-      spec::rewrite(index, [&](const ExprPtr& part) {
-        if (part->kind == Kind::read) within_indices.insert(part->name);
-        return ExprPtr();
-      });
-  for (const char* op : {"==", "!=", "<", "<=", ">", ">="}) {
-    if (!spec::is_binary(e, op)) continue;
+  if (is_comparison(e))
     for (const int own : {0, 1})
       if (const ExprPtr& read = e->args[own], &other = e->args[1 - own];
           read->kind == Kind::read && is_position(other)) {
         const std::string less = own ? "<" : ">";
-        compared.emplace(read->name, Beside{other, op == less});
+        compared.emplace(read->name, Beside{other, e->name == less});
       }
-  }
-  for (const ExprPtr& a : e->args) look(a, compared, within_indices);
+  for (const ExprPtr& a : e->args) look(a, compared);
 }
 
 // Of tensors of integers; not of one that is an index too: beyond its table there is nothing.
@@ -53,8 +45,10 @@ Compared compared_in(const spec::Form& form) {
   Compared found, out;
   std::set<std::string> within_indices;
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(
-      copy, [&](ExprPtr& e, const spec::Extents&) { look(e, found, within_indices); });
+  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    look(e, found);
+    add_indices(e, within_indices);
+  });
   for (const auto& [name, beside] : found) {
     const spec::Argument* a = form.argument(name);
     if (!a || !a->is_tensor || is_float(a->dtype) || a->dtype == Dtype::boolean) continue;
@@ -99,6 +93,23 @@ void fill(Tensor& t, const Range& range, const Random& random, uint64_t& drawn_s
 }
 
 }  // namespace
+
+bool is_comparison(const ExprPtr& e) {
+  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
+    if (spec::is_binary(e, op)) return true;
+  return false;
+}
+
+void add_indices(const ExprPtr& e, std::set<std::string>& out) {
+  if (!e) return;
+  if (e->kind == Kind::read)
+    for (const ExprPtr& index : e->args)
+      spec::rewrite(index, [&](const ExprPtr& part) {
+        if (part->kind == Kind::read) out.insert(part->name);
+        return ExprPtr();
+      });
+  for (const ExprPtr& a : e->args) add_indices(a, out);
+}
 
 bool has_spread(const spec::Form& form) { return !compared_in(form).empty(); }
 

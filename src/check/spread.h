@@ -7,9 +7,17 @@
 // with this has them all over what the position beside them may be, for the case's own sizes, each
 // another one, the greatest among them, and in every row of the tensor at another place.
 #pragma once
+#include <set>
+#include <string>
+
 #include "check/trial.h"
 
 namespace kw::check {
+
+// `==`, `!=`, `<`, `<=`, `>` or `>=`.
+bool is_comparison(const spec::ExprPtr& e);
+// The tensors whose elements are indices of others: beyond these there is nothing.
+void add_indices(const spec::ExprPtr& e, std::set<std::string>& out);
 
 bool has_spread(const spec::Form& form);
 void plant_spread(uint64_t seed, const spec::Form& form, spec::Problem& problem);

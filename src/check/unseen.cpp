@@ -10,6 +10,7 @@
 #include <set>
 
 #include "check/planted.h"
+#include "check/spread.h"
 #include "operator/family.h"
 #include "support/threads.h"
 #include "tl/laws/laws.h"
@@ -38,12 +39,6 @@ spec::ExprPtr otherwise(const spec::ExprPtr& e) {
   }
   if (e->name == "==") return binary("<", a, a);
   return e->name == "!=" ? binary("<=", a, a) : nullptr;
-}
-
-bool is_comparison(const spec::ExprPtr& e) {
-  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
-    if (spec::is_binary(e, op)) return true;
-  return false;
 }
 
 // Whether two expressions, of which one was changed, differ in a condition.
