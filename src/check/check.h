@@ -133,8 +133,8 @@ struct Unseen {
   // Of the form's, of its reals, and of statements: changed in turn.
   int numbers = 0, comparisons = 0, kinds = 0;
   std::vector<std::string> changes;  // that no case shows: "1025 for 1024 in i - 1024 < j"
-  // Of these, what is in a condition of scores or what follows them: those of masks are the
-  // proofs', and a number that is no condition's the exact reading sees.
+  // Of these, comparisons in scores and what follows them: those of masks are the proofs', and a
+  // number that is no condition's the exact reading sees.
   std::vector<std::string> undecided;
 };
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "check/planted.h"
 #include "check/spread.h"
@@ -32,22 +33,11 @@ int64_t most_rows(const spec::Form& form, const Case& c) {
 spec::ExprPtr otherwise(const spec::ExprPtr& e) {
   using spec::binary;
   const spec::ExprPtr &a = e->args[0], &b = e->args[1];
-  if (a->type != spec::Type::real && b->type != spec::Type::real) return nullptr;
   for (const auto& [one, other] : {std::pair{"<", "<="}, {">", ">="}}) {
     if (e->name == one) return binary(other, a, b);
     if (e->name == other) return binary(one, a, b);
   }
-  if (e->name == "==") return binary("<", a, a);
-  return e->name == "!=" ? binary("<=", a, a) : nullptr;
-}
-
-// Whether two expressions, of which one was changed, differ in a condition.
-bool differ_in_a_condition(const spec::ExprPtr& a, const spec::ExprPtr& b) {
-  if (spec::print(a) == spec::print(b)) return false;
-  if (is_comparison(a) || a->args.size() != b->args.size()) return true;
-  for (size_t n = 0; n < a->args.size(); ++n)
-    if (differ_in_a_condition(a->args[n], b->args[n])) return true;
-  return false;
+  return binary(e->name == "==" ? "<" : "<=", a, a);
 }
 
 // The comparisons by which the greater or the lesser of two is chosen: where they are equal, both
@@ -65,41 +55,50 @@ std::set<std::string> choices_of_one(const spec::ExprPtr& whole) {
   return out;
 }
 
-// A form of which the nth integer is one larger, or the nth comparison of reals another; nothing
-// where there are not so many.
+// What a part of a form may be in its place: an integer one larger; a comparison of reals another
+// where they are equal, one of integers true and false, but for masks', of which the proofs speak.
+std::vector<spec::ExprPtr> others(const spec::ExprPtr& part, const std::set<std::string>& same,
+                                  bool mask) {
+  if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
+    return {spec::integer(part->integer + 1)};
+  if (!is_comparison(part) || same.count(spec::print(part))) return {};
+  const bool reals =
+      part->args[0]->type == spec::Type::real || part->args[1]->type == spec::Type::real;
+  if (reals) return {otherwise(part)};
+  if (mask) return {};
+  return {spec::boolean(true), spec::boolean(false)};
+}
+
+// A form of which one part is another; nothing where there are not so many.
 struct Changed {
   spec::Form form;
   int64_t number = 0;
-  std::string what, where;                 // "1025 for 1024", the expression as it was
-  bool compares = false, decides = false;  // it is a comparison; or it is in one
-  bool mask = false;                       // of a mask
+  std::string what, where;  // "1025 for 1024", the expression as it was
+  bool compares = false;    // it is a comparison
+  bool mask = false;        // of one
 };
 
 std::optional<Changed> changed(const spec::Form& form, int nth) {
   Changed out{.form = form};
-  int seen = 0;
   spec::Family::of(form).each_expression(out.form, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (!e) return;
-    const spec::ExprPtr was = e;
     const std::string before = spec::print(e);
     const std::set<std::string> same = choices_of_one(e);
-    e = spec::rewrite(e, [&](const spec::ExprPtr& part) -> spec::ExprPtr {
-      const bool integer = part->kind == spec::Kind::number && part->type == spec::Type::integer;
-      const bool asks = part->kind == spec::Kind::binary && !same.count(spec::print(part));
-      const spec::ExprPtr other = asks ? otherwise(part) : nullptr;
-      if ((!integer && !other) || seen++ != nth) return nullptr;
-      out.number = integer ? part->integer : 0;
-      out.compares = !integer;
-      out.what = integer ? fmt::format("{} for {}", part->integer + 1, part->integer)
-                         : fmt::format("{} for {}", spec::print(other), spec::print(part));
-      out.where = before;
-      return integer ? spec::integer(part->integer + 1) : other;
+    const bool mask = std::any_of(form.terms.begin(), form.terms.end(), [&](const spec::Term& t) {
+      return t.keep && spec::print(t.keep) == before;
     });
-    out.decides |= differ_in_a_condition(was, e);
+    e = spec::rewrite(e, [&](const spec::ExprPtr& part) -> spec::ExprPtr {
+      const std::vector<spec::ExprPtr> all = others(part, same, mask);
+      const int which = std::exchange(nth, nth - int(all.size()));
+      if (which < 0 || which >= int(all.size())) return nullptr;
+      out.compares = part->kind != spec::Kind::number;
+      out.number = out.compares ? 0 : part->integer;
+      out.what = fmt::format("{} for {}", spec::print(all[size_t(which)]), spec::print(part));
+      out.where = before;
+      out.mask = mask;
+      return all[size_t(which)];
+    });
   });
-  for (size_t t = 0; t < form.terms.size(); ++t)
-    out.mask |= form.terms[t].keep &&
-                spec::print(form.terms[t].keep) != spec::print(out.form.terms[t].keep);
   return out.where.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
@@ -194,7 +193,7 @@ void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads
   for (size_t n = 0; n < all.size(); ++n) {
     if (seen[n]) continue;
     out.changes.push_back(fmt::format("{:.80} in {:.80}", all[n].what, all[n].where));
-    if (all[n].decides && !all[n].mask) out.undecided.push_back(out.changes.back());
+    if (all[n].compares && !all[n].mask) out.undecided.push_back(out.changes.back());
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // A check holds what a program does on its cases against the function. How much that says depends
 // on whether the cases can tell the function from another: so each integer that it is written with
-// is made one larger, in turn, and the form with it evaluated on the cases until a row differs. And
+// is made one larger, in turn, each comparison of reals another where they are equal, each of
+// integers true and false, and the form with it evaluated on the cases until a row differs. And
 // of each kind of statement one is left out, in turn, and the program run on two small cases: the
 // first four of a kind until one is missed. What comes out the same stays unseen, and the report
 // names it.

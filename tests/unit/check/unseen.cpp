@@ -63,8 +63,16 @@ TEST(Unseen, are_numbers_in_conditions_that_no_case_has) {
   const Unseen of_entries =
       unseen_of("score s * 0.125 + where(b == 100, 1.0, 0.0) * f32(j)\n", 90, false);
   ASSERT_EQ(of_entries.undecided.size(), 1u) << print(of_entries);
-  EXPECT_EQ(of_entries.undecided[0].rfind("101 for 100 in ", 0), 0u) << of_entries.undecided[0];
+  EXPECT_EQ(of_entries.undecided[0].rfind("False for b == 100 in ", 0), 0u)
+      << of_entries.undecided[0];
   EXPECT_EQ(unseen_of(kWindow, 90, false).undecided, std::vector<std::string>{});  // a mask's
+  const Unseen of_index = unseen_of(
+      "argument table f32[129]\nscore s * 0.125 + table[where(b == 100, 1, 0)]\n", 90, false);
+  EXPECT_EQ(of_index.undecided.size(), 1u) << print(of_index);
+  // Both ways give 8 at 8: the condition turns all the same.
+  const Unseen of_buckets = unseen_of(
+      "argument table f32[129]\nscore s * 0.125 + table[where(i < 8, i, 8)]\n", 90, false);
+  EXPECT_EQ(of_buckets.undecided, std::vector<std::string>{}) << print(of_buckets);
 }
 
 TEST(Unseen, are_statements_that_no_order_of_one_needs) {
