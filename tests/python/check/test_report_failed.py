@@ -167,7 +167,7 @@ def test_a_capture_without_cases_is_refused_and_decides_nothing(top, tmp_path):
     assert_refused(call("make", tmp_path / "captured"), "spec.capture", "goldens.json holds no cases")
 
 
-def test_an_undecided_make_leaves_its_page_beside_what_somebody_else_put_there(top, tmp_path):
+def test_an_undecided_make_leaves_its_page_beside_what_somebody_else_put_there(refused, top, tmp_path):
     shutil.copytree(top / "variant", tmp_path / "variant")
     cuda = tmp_path / "variant/kernel.cu"
     text = replaced(cuda.read_text(), "kw::min(args.N, i + 2) ? x", "kw::min(args.N, i + 1) ? x")
