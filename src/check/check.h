@@ -130,8 +130,7 @@ struct ExactReport {
 
 // What the cases would not see of it (unseen.h).
 struct Unseen {
-  // Of the form's, of its reals, and of statements: changed in turn.
-  int numbers = 0, comparisons = 0, kinds = 0;
+  int numbers = 0, comparisons = 0, kinds = 0;  // of the form's, and of statements: changed in turn
   std::vector<std::string> changes;  // that no case shows: "1025 for 1024 in i - 1024 < j"
   // Of these, comparisons in scores and what follows them: those of masks are the proofs', and a
   // number that is no condition's the exact reading sees.

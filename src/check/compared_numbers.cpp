@@ -27,38 +27,36 @@ std::set<double> with_sums(const std::set<double>& written) {
   return out;
 }
 
-void look(const ExprPtr& e, Numbers& numbers) {
-  if (!e) return;
-  if (is_comparison(e)) {
+// What its comparisons read, with the numbers that are written there.
+void look(const ExprPtr& whole, Numbers& numbers) {
+  spec::rewrite(whole, [&](const ExprPtr& e) {
+    if (!spec::is_comparison(e)) return ExprPtr();
     std::set<std::string> read;
     std::set<double> written;
-    ExprPtr copy = e;
-    spec::rewrite(copy, [&](const ExprPtr& part) {
+    spec::rewrite(e, [&](const ExprPtr& part) {
       if (part->kind == Kind::read) read.insert(part->name);
-      if (part->kind == Kind::number && part->type == spec::Type::integer)
-        written.insert(double(part->integer));
-      if (part->kind == Kind::number && part->type == spec::Type::real) written.insert(part->value);
+      if (spec::is_number(part) && part->type != spec::Type::boolean)
+        written.insert(spec::number_value(part));
       return ExprPtr();
     });
     for (const std::string& name : read) numbers[name].merge(with_sums(written));
-  }
-  for (const ExprPtr& a : e->args) look(a, numbers);
+    return ExprPtr();
+  });
 }
 
-// Not of a tensor that is an index, too: beyond its table there is nothing.
+// Not of a tensor that is an index, too.
 Numbers compared_in(const spec::Form& form) {
-  Numbers found, out;
-  std::set<std::string> within_indices;
+  Numbers out;
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
-    look(e, found);
-    add_indices(e, within_indices);
+    if (e) look(e, out);
   });
-  for (const auto& [name, numbers] : found) {
-    const spec::Argument* a = form.argument(name);
-    if (!a || !a->is_tensor || a->saved || a->dtype == Dtype::boolean || numbers.empty()) continue;
-    if (!within_indices.count(name)) out.emplace(name, numbers);
-  }
+  const std::set<std::string> of_indices = tensors_of_indices(form);
+  std::erase_if(out, [&](const auto& entry) {
+    const spec::Argument* a = form.argument(entry.first);
+    return !a || !a->is_tensor || a->saved || a->dtype == Dtype::boolean || entry.second.empty() ||
+           of_indices.count(entry.first) > 0;
+  });
   return out;
 }
 

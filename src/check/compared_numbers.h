@@ -4,7 +4,7 @@
 // at which `>` and `>=` part. So in some cases half of a tensor's elements are such numbers, of
 // integers also what is one less and one more: those that the function compares its elements with,
 // in whatever way it has them. Numbers of the program's own are no interest of these: of integers
-// they are asked of the solver, and of reals the exact reading has its own order.
+// they are asked of the solver, and of reals they narrow the claim (equalities.h).
 #pragma once
 #include "check/trial.h"
 #include "operator/form.h"

@@ -32,13 +32,8 @@ Asked asked_in(const spec::Form& form, bool (*is_asked)(const std::string& op)) 
       if (part->kind != spec::Kind::binary || !is_asked(part->name)) return spec::ExprPtr();
       const spec::ExprPtr &a = part->args[0], &b = part->args[1];
       if (a->type != spec::Type::real && b->type != spec::Type::real) return spec::ExprPtr();
-      const auto number = [](const spec::ExprPtr& e) -> std::optional<double> {
-        if (e->kind != spec::Kind::number) return std::nullopt;
-        return e->type == spec::Type::integer ? double(e->integer) : e->value;
-      };
-      const auto written = number(a) ? number(a) : number(b);
-      if (written)
-        found.numbers.insert(*written);
+      if (spec::is_number(a) || spec::is_number(b))
+        found.numbers.insert(spec::number_value(spec::is_number(a) ? a : b));
       else
         found.any = true;
       return spec::ExprPtr();

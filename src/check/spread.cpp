@@ -30,12 +30,11 @@ bool is_position(const ExprPtr& e) {
 
 void look(const ExprPtr& e, Compared& compared) {
   if (!e) return;
-  if (is_comparison(e))
+  if (spec::is_comparison(e))
     for (const int own : {0, 1})
       if (const ExprPtr& read = e->args[own], &other = e->args[1 - own];
           read->kind == Kind::read && is_position(other)) {
-        const std::string less = own ? "<" : ">";
-        compared.emplace(read->name, Beside{other, e->name == less});
+        compared.emplace(read->name, Beside{other, own == 1 && e->name == "<"});
       }
   for (const ExprPtr& a : e->args) look(a, compared);
 }
@@ -43,16 +42,14 @@ void look(const ExprPtr& e, Compared& compared) {
 // Of tensors of integers; not of one that is an index too: beyond its table there is nothing.
 Compared compared_in(const spec::Form& form) {
   Compared found, out;
-  std::set<std::string> within_indices;
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
-    look(e, found);
-    add_indices(e, within_indices);
-  });
+  spec::Family::of(form).each_expression(copy,
+                                         [&](ExprPtr& e, const spec::Extents&) { look(e, found); });
+  const std::set<std::string> of_indices = tensors_of_indices(form);
   for (const auto& [name, beside] : found) {
     const spec::Argument* a = form.argument(name);
     if (!a || !a->is_tensor || is_float(a->dtype) || a->dtype == Dtype::boolean) continue;
-    if (!within_indices.count(name)) out.emplace(name, beside);
+    if (!of_indices.count(name)) out.emplace(name, beside);
   }
   return out;
 }
@@ -94,21 +91,22 @@ void fill(Tensor& t, const Range& range, const Random& random, uint64_t& drawn_s
 
 }  // namespace
 
-bool is_comparison(const ExprPtr& e) {
-  for (const char* op : {"==", "!=", "<", "<=", ">", ">="})
-    if (spec::is_binary(e, op)) return true;
-  return false;
-}
-
-void add_indices(const ExprPtr& e, std::set<std::string>& out) {
-  if (!e) return;
-  if (e->kind == Kind::read)
-    for (const ExprPtr& index : e->args)
-      spec::rewrite(index, [&](const ExprPtr& part) {
-        if (part->kind == Kind::read) out.insert(part->name);
-        return ExprPtr();
-      });
-  for (const ExprPtr& a : e->args) add_indices(a, out);
+std::set<std::string> tensors_of_indices(const spec::Form& form) {
+  std::set<std::string> out;
+  const auto add = [&](const ExprPtr& part) {
+    if (part->kind == Kind::read) out.insert(part->name);
+    return ExprPtr();
+  };
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    if (!e) return;
+    spec::rewrite(e, [&](const ExprPtr& part) {
+      if (part->kind == Kind::read)
+        for (const ExprPtr& index : part->args) spec::rewrite(index, add);
+      return ExprPtr();
+    });
+  });
+  return out;
 }
 
 bool has_spread(const spec::Form& form) { return !compared_in(form).empty(); }

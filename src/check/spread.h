@@ -14,10 +14,8 @@
 
 namespace kw::check {
 
-// `==`, `!=`, `<`, `<=`, `>` or `>=`.
-bool is_comparison(const spec::ExprPtr& e);
 // The tensors whose elements are indices of others: beyond these there is nothing.
-void add_indices(const spec::ExprPtr& e, std::set<std::string>& out);
+std::set<std::string> tensors_of_indices(const spec::Form& form);
 
 bool has_spread(const spec::Form& form);
 void plant_spread(uint64_t seed, const spec::Form& form, spec::Problem& problem);

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "check/planted.h"
-#include "check/spread.h"
 #include "operator/family.h"
 #include "support/threads.h"
 #include "tl/laws/laws.h"
@@ -33,10 +32,8 @@ int64_t most_rows(const spec::Form& form, const Case& c) {
 spec::ExprPtr otherwise(const spec::ExprPtr& e) {
   using spec::binary;
   const spec::ExprPtr &a = e->args[0], &b = e->args[1];
-  for (const auto& [one, other] : {std::pair{"<", "<="}, {">", ">="}}) {
-    if (e->name == one) return binary(other, a, b);
-    if (e->name == other) return binary(one, a, b);
-  }
+  if (e->name == "<") return binary("<=", a, b);
+  if (e->name == "<=") return binary("<", a, b);
   return binary(e->name == "==" ? "<" : "<=", a, a);
 }
 
@@ -44,9 +41,8 @@ spec::ExprPtr otherwise(const spec::ExprPtr& e) {
 // are one.
 std::set<std::string> choices_of_one(const spec::ExprPtr& whole) {
   std::set<std::string> out;
-  spec::ExprPtr copy = whole;
-  spec::rewrite(copy, [&](const spec::ExprPtr& e) {
-    if (e->kind != spec::Kind::where || !is_comparison(e->args[0])) return spec::ExprPtr();
+  spec::rewrite(whole, [&](const spec::ExprPtr& e) {
+    if (e->kind != spec::Kind::where || !spec::is_comparison(e->args[0])) return spec::ExprPtr();
     const std::string a = spec::print(e->args[0]->args[0]), b = spec::print(e->args[0]->args[1]),
                       one = spec::print(e->args[1]), other = spec::print(e->args[2]);
     if ((one == a && other == b) || (one == b && other == a)) out.insert(spec::print(e->args[0]));
@@ -61,7 +57,7 @@ std::vector<spec::ExprPtr> others(const spec::ExprPtr& part, const std::set<std:
                                   bool mask) {
   if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
     return {spec::integer(part->integer + 1)};
-  if (!is_comparison(part) || same.count(spec::print(part))) return {};
+  if (!spec::is_comparison(part) || same.count(spec::print(part))) return {};
   const bool reals =
       part->args[0]->type == spec::Type::real || part->args[1]->type == spec::Type::real;
   if (reals) return {otherwise(part)};

@@ -214,4 +214,6 @@ ExprPtr binary(const std::string& op, ExprPtr a, ExprPtr b) {
   return node(op, type, std::move(a), std::move(b));
 }
 
+bool is_comparison(const ExprPtr& e) { return e->kind == Kind::binary && is_comparison(e->name); }
+
 }  // namespace kw::spec

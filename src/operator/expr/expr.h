@@ -70,9 +70,14 @@ inline bool is_number(const ExprPtr& e) { return e->kind == Kind::number; }
 inline bool is_number(const ExprPtr& e, int64_t value) {
   return is_number(e) && e->integer == value;
 }
+inline double number_value(const ExprPtr& number) {
+  return number->type == Type::integer ? double(number->integer) : number->value;
+}
 inline bool is_binary(const ExprPtr& e, const char* op) {
   return e->kind == Kind::binary && e->name == op;
 }
+// `==`, `!=`, `<` or `<=`: the two others are these with their sides exchanged.
+bool is_comparison(const ExprPtr& e);
 bool mentions(const ExprPtr& e, Kind kind, const std::string& name = {});
 // Whether it is made of numbers and of the column d of a row alone: of those a case has each.
 bool is_of_columns(const ExprPtr& e);

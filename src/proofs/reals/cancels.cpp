@@ -27,10 +27,8 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
     if (op == "*") return x.product(of(0), of(1));
     if (op == "/") return x.product(of(0), x.inverse(of(1)));
     if (op == "min" || op == "max") return x.either(of(0), of(1));
-    if (op == "**" && spec::is_number(e->args[1])) {
-      const spec::ExprPtr& n = e->args[1];
-      return x.power(of(0), n->type == spec::Type::integer ? double(n->integer) : n->value);
-    }
+    if (op == "**" && spec::is_number(e->args[1]))
+      return x.power(of(0), spec::number_value(e->args[1]));
   }
   if (e->kind == Kind::unary) {
     if (op == "-") return x.product(x.number(-1), of(0));

@@ -33,7 +33,7 @@ int degree_of(const spec::ExprPtr& e) {
 
 double gain_of(const spec::ExprPtr& e) {
   if (spec::is_number(e)) {
-    const double x = std::fabs(e->type == spec::Type::real ? e->value : double(e->integer));
+    const double x = std::fabs(spec::number_value(e));
     return x == 0 ? 0 : std::fabs(std::log2(x));
   }
   double all = 0;

@@ -211,18 +211,22 @@ class Turns {
       for (size_t n = 0; n < end; ++n)
         told |= passing[n].op == Op::wait && same(passing[n].barrier(), s.barrier());
     }
-    return begun && told && adds_to_columns_of_its_own(added);
+    std::vector<Columns> taken;  // by each CTA of a cluster
+    return begun && told && take(added, taken);
   }
 
-  // In each CTA of a cluster.
-  bool adds_to_columns_of_its_own(const Stmt& s) const {
-    const auto& taken = facts_.columns_added.at(&s);
-    for (size_t n = 0; n < taken.size(); ++n)
-      for (size_t k = 0; k < n; ++k)
-        if (!taken[n] || !taken[k] ||
-            (taken[n]->first < taken[k]->second && taken[k]->first < taken[n]->second))
-          return false;
-    return true;
+  using Columns = std::optional<std::pair<int64_t, int64_t>>;
+
+  // Adds those of a statement to what is taken; false where some may be taken twice.
+  bool take(const Stmt& s, std::vector<Columns>& taken) const {
+    bool alone = true;
+    for (const Columns& columns : facts_.columns_added.at(&s)) {
+      for (const Columns& other : taken)
+        alone &= columns && other &&
+                 (columns->first >= other->second || other->first >= columns->second);
+      taken.push_back(columns);
+    }
+    return alone;
   }
 
   // Whether x adds where p passes a turn on. In a cluster each CTA has turns of its own, at the row
@@ -247,19 +251,10 @@ class Turns {
       });
       if (!waits) walk(s.body, adds);
     }
-    std::map<std::string, std::vector<std::optional<std::pair<int64_t, int64_t>>>> of_tensors;
-    for (const Stmt* s : all) {
-      auto& taken = of_tensors[base_name(s->tensor())];
-      bool alone = true;
-      for (const auto& columns : facts_.columns_added.at(s)) {
-        for (const auto& other : taken)
-          alone &= columns && other &&
-                   (columns->first >= other->second || other->first >= columns->second);
-        taken.push_back(columns);
-      }
-      if (!alone)
+    std::map<std::string, std::vector<Columns>> of_tensors;
+    for (const Stmt* s : all)
+      if (!take(*s, of_tensors[base_name(s->tensor())]))
         broken(*s, "C6", "tiles of one round may be added to the same columns in any order");
-    }
   }
 
   void broken(const Stmt& s, const char* label, std::string message) {

@@ -215,8 +215,7 @@ class Edits {
     const bool number =
         written->kind == tl::ExprKind::real || written->kind == tl::ExprKind::integer;
     return number && eps->kind == Kind::number &&
-           std::stod(written->text) ==
-               (eps->type == spec::Type::real ? eps->value : double(eps->integer));
+           std::stod(written->text) == spec::number_value(eps);
   }
 
   // The user's own number, under its own name where the kernel has none of it.

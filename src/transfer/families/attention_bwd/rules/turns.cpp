@@ -60,9 +60,9 @@ bool refuse(Edit& edit, const std::string& what, const std::string& hint) {
   return edit.refuse("transfer.deterministic", edit.place(nullptr), what, hint);
 }
 
-// The thread that adds tiles to this scratch, and its loop; null where there is none.
+// The loop of the thread that adds tiles to this scratch, and its loader; null where there is none.
 struct Adding {
-  Stmt *loader = nullptr, *thread = nullptr, *loop = nullptr;
+  Stmt *loader = nullptr, *loop = nullptr;
 };
 Adding adding(Edit& edit, const std::string& sums) {
   Adding out;
@@ -74,8 +74,7 @@ Adding adding(Edit& edit, const std::string& sums) {
         tl::walk(loop.body, [&](const Stmt& s) {
           adds |= s.op == Op::tma_add && tl::base_name(s.tensor()) == sums;
         });
-        if (thread.op == Op::thread && tl::is_loop(loop.op) && adds)
-          out = {&loader, &thread, &loop};
+        if (thread.op == Op::thread && tl::is_loop(loop.op) && adds) out = {&loader, &loop};
       }
   });
   return out;
@@ -237,6 +236,16 @@ bool insert_thread(Edit& edit, Stmt& loader, Stmt loop, const std::vector<std::s
   return true;
 }
 
+// And the one that asks whose turn it is.
+bool insert_asking(Edit& edit, Stmt& loader, const Stmt& loop, const std::string& full,
+                   const std::string& free, const std::string& place, const std::string& number) {
+  const std::string t = loop.counter();
+  return insert_thread(
+      edit, loader, loop,
+      {fmt::format("wait_free {}[{}]", free, t), fmt::format("wait_turn {} == {}", place, number),
+       fmt::format("arrive {}[{}]", full, t)});
+}
+
 bool turns_of_registers(Edit& edit, const std::string& number) {
   const AddingWarpgroup at = adding_warpgroup(edit, "sum_dq");
   Stmt* const loader = edit.program.find(Op::warpgroup);
@@ -251,10 +260,7 @@ bool turns_of_registers(Edit& edit, const std::string& number) {
   if (!add_in_each_round(edit, at, full, added)) return false;
   const auto loop = std::find_if(block->body.begin(), block->body.end(),
                                  [](const Stmt& s) { return tl::is_loop(s.op); });
-  return insert_thread(edit, *loader, *loop,
-                       {fmt::format("wait_free {}[{}]", free, t),
-                        fmt::format("wait_turn {} == {}", place, number),
-                        fmt::format("arrive {}[{}]", full, t)}) &&
+  return insert_asking(edit, *loader, *loop, full, free, place, number) &&
          insert_thread(
              edit, *loader, *loop,
              {fmt::format("wait {}[{}]", added, t), fmt::format("pass_turn {} = c.n + 1", place),
@@ -282,8 +288,7 @@ bool rule_turns(Edit& edit) {
   if (edit.seen == Edit::Seen::neighbours && !number_of_neighbours(edit, number)) return false;
   const Adding at = adding(edit, "sum_dq");  // behind what adds statements around it
   if (!at.loop) return turns_of_registers(edit, number);
-  const int64_t threads = threads_of(*at.loader);
-  if (threads > 3) return no_warp_is_left(edit);
+  if (threads_of(*at.loader) > 3) return no_warp_is_left(edit);
   heads_inside(edit);
   const std::string turns = edit.fresh({"turns"}), full = edit.fresh({"turn_full"}),
                     free = edit.fresh({"turn_free"});
@@ -292,24 +297,14 @@ bool rule_turns(Edit& edit) {
   const auto is_let = [](const Stmt& s) { return s.op == Op::let; };
   const size_t lets = size_t(std::find_if_not(body.begin(), body.end(), is_let) - body.begin());
 
-  Stmt asks = *at.thread;
-  asks.number() = tl::integer(threads);
-  std::erase_if(asks.body, [](const Stmt& s) { return s.op == Op::tma_store_wait; });
-  for (Stmt& s : asks.body)
-    if (tl::is_loop(s.op)) {
-      s.body.resize(lets);
-      if (!edit.insert({&s.body, lets}, {fmt::format("wait_free {}[t]", free),
-                                         fmt::format("wait_turn {} == {}", place, number),
-                                         fmt::format("arrive {}[t]", full)}))
-        return false;
-    }
+  const Stmt loop = *at.loop;
   if (!edit.insert({&body, body.size()},
                    {"tma_store_wait", fmt::format("pass_turn {} = c.n + 1", place)}) ||
       !edit.insert({&body, lets},
                    {fmt::format("wait {}[t]", full), fmt::format("arrive {}[t]", free)}))
     return false;
-  at.loader->body.push_back(std::move(asks));
-  return declare(edit, turns, full, free);
+  return insert_asking(edit, *at.loader, loop, full, free, place, number) &&
+         declare(edit, turns, full, free);
 }
 
 }  // namespace kw::transfer::bwd
