@@ -89,6 +89,16 @@ void keep_within(const Form& form, int64_t budget, size_t all_heads, std::vector
   cases.resize(kept);
 }
 
+int64_t inputs_of(const Form& form, const Case& c) {
+  int64_t out = 0;
+  for (const spec::Argument& a : form.arguments) {
+    int64_t count = a.is_tensor;
+    for (const spec::Size& d : a.dims) count *= std::max<int64_t>(spec::value_of(d, c.sizes), 1);
+    out += count;
+  }
+  return out;
+}
+
 // Of each group of query heads the first and the last.
 void keep_ends_of_groups(Case& c) {
   const size_t ratio = c.heads.size() / c.key_heads;
@@ -122,11 +132,30 @@ int64_t scores_of(const Form& form, const Case& c) {
   return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
 }
 
+FewHeads few_heads(const Form& form, const Case& c) {
+  constexpr int64_t kMany = int64_t{1} << 24;  // elements, of which nobody needs most
+  FewHeads out{form, c};
+  if (c.exact || inputs_of(form, c) < kMany) return out;
+  const int64_t ratio = form.H.constant / form.G.constant;
+  const std::optional<Form> few = spec::with_key_heads(form, c.key_heads);
+  if (!few || c.key_heads >= form.G.constant) return out;
+  out.form = *few;
+  int64_t group = -1, last = -1;
+  for (size_t n = 0; n < c.heads.size(); ++n) {
+    if (c.heads[n] / ratio != last) ++group;
+    last = c.heads[n] / ratio;
+    out.c.heads[n] = group * ratio + c.heads[n] % ratio;
+  }
+  return out;
+}
+
 int64_t elements_of(const Form& form, const Case& c) {
   const auto of = [&](const spec::Size& size) { return spec::value_of(size, c.sizes); };
+  const FewHeads few = few_heads(form, c);
   const int64_t heads = int64_t(c.heads.size()), key_heads = std::max<int64_t>(c.key_heads, 1);
-  return of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
-         std::max(of(form.D), of(form.Dv));
+  return inputs_of(few.form, few.c) +
+         of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
+             std::max(of(form.D), of(form.Dv));
 }
 
 std::string_view name(Planted what) {

@@ -256,10 +256,11 @@ bool ran(const Case& c, const Form& form, const exec::Outcome& run, Trial& trial
   return false;
 }
 
-Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c) {
+namespace {
+
+Trial run_trial(const tl::Program& program, const Form& form, const Case& c) {
   Trial trial;
   trial.valid = false;
-  const Form& form = capture.form;
   const std::optional<Problem> problem = problem_of(form, c, trial.diagnostics);
   if (!problem) return trial;
   trial.integers = integers_of(form, *problem);
@@ -274,6 +275,19 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
       Family::of(form).coverage(form, *problem, c, run, trial.key_blocks);
   if (!e) e = Outputs(form, *problem, c, run, trial).check();
   if (e) trial.failure = Failure{std::move(*e), std::nullopt};
+  return trial;
+}
+
+}  // namespace
+
+Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c) {
+  const FewHeads few = few_heads(capture.form, c);
+  Trial trial = run_trial(program, few.form, few.c);
+  if (trial.failure) {
+    int64_t& h = trial.failure->what.h;
+    const auto at = std::find(few.c.heads.begin(), few.c.heads.end(), h);
+    if (at != few.c.heads.end()) h = c.heads[at - few.c.heads.begin()];
+  }
   return trial;
 }
 

@@ -64,10 +64,18 @@ std::string describe(const Case& c);
 Case case_of(const spec::Capture& capture, int64_t b, int64_t m, int64_t n, uint64_t salt);
 // How much work a case is: elements of its scores, or as much.
 int64_t scores_of(const spec::Form& form, const Case& c);
-// How many elements its queries and keys have; and of how many a case is made: a value is a double,
-// and there are several of each.
+// Inputs have the heads of the form, whichever of them run. A case of many rows of which few heads
+// run is one of a form with as many, where there is one.
+struct FewHeads {
+  spec::Form form;
+  Case c;
+};
+FewHeads few_heads(const spec::Form& form, const Case& c);
+
+// How many elements its inputs have, and what runs of its queries and keys; and of how many a case
+// is made: a value is a double.
 int64_t elements_of(const spec::Form& form, const Case& c);
-constexpr int64_t kMostElements = int64_t{1} << 26;
+constexpr int64_t kMostElements = int64_t{3} << 26;
 
 // The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);

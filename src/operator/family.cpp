@@ -128,6 +128,9 @@ bool has_softmax(const Form& form) {
   return !form.terms.empty() && form.terms[0].normaliser == Normaliser::softmax;
 }
 bool heads_are_alike(const Form& form) { return Family::of(form).heads_are_alike(form); }
+std::optional<Form> with_key_heads(const Form& form, int64_t key_heads) {
+  return Family::of(form).with_key_heads(form, key_heads);
+}
 std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) {
   return Family::of(form).truth(form, problem);
 }

@@ -115,8 +115,11 @@ class Family {
   virtual std::vector<ExprPtr> derivatives(const Form& /*form*/) const { return {}; }
   virtual void each_turned_row(Form& /*form*/, const EachRow& /*visit*/) const {}
   std::vector<RowMap> turned_rows(Form form) const;
-  // heads_are_alike() of form.h.
+  // heads_are_alike() and with_key_heads() of form.h.
   virtual bool heads_are_alike(const Form& form) const = 0;
+  virtual std::optional<Form> with_key_heads(const Form& /*form*/, int64_t /*key_heads*/) const {
+    return std::nullopt;
+  }
 
   virtual std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) const = 0;
   virtual ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra,

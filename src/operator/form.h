@@ -250,5 +250,8 @@ bool has_softmax(const Form& form);
 // Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
 // with. Then the function means the same for any number of heads.
 bool heads_are_alike(const Form& form);
+// The same function of arguments with so many key heads, and as many query heads to each as before.
+// Nothing where heads are not alike, or where an argument's heads are read at another index, too.
+std::optional<Form> with_key_heads(const Form& form, int64_t key_heads);
 
 }  // namespace kw::spec

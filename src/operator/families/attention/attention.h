@@ -8,6 +8,7 @@ namespace attention {
 
 std::string print(const Form& form);
 bool heads_are_alike(const Form& form);
+std::optional<Form> with_key_heads(const Form& form, int64_t key_heads);
 std::unique_ptr<Truth> truth(const Form& form, const Problem& problem);
 ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra, int64_t b,
                 int64_t h);
@@ -28,6 +29,9 @@ class Attention : public Family {
   void each_expression(Form& form, const EachExpression& visit) const override;
   void each_operand(Form& form, const EachOperand& visit) const override;
   bool heads_are_alike(const Form& form) const override { return attention::heads_are_alike(form); }
+  std::optional<Form> with_key_heads(const Form& form, int64_t key_heads) const override {
+    return attention::with_key_heads(form, key_heads);
+  }
   std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) const override {
     return attention::truth(form, problem);
   }

@@ -52,6 +52,8 @@ class AttentionBwd : public Attention {
   }
 
   std::vector<Output> outputs(const Form& form) const override { return form.outputs; }
+  // What the forward kernel saved, and the gradient of its output, are read by no operand.
+  std::optional<Form> with_key_heads(const Form&, int64_t) const override { return {}; }
   std::string no_output(const Form& form, const std::string& name) const override {
     return form.returns(name) ? "" : "the function has no such gradient";
   }
