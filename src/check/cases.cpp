@@ -133,9 +133,8 @@ int64_t scores_of(const Form& form, const Case& c) {
 }
 
 FewHeads few_heads(const Form& form, const Case& c) {
-  constexpr int64_t kMany = int64_t{1} << 24;  // elements, of which nobody needs most
   FewHeads out{form, c};
-  if (c.exact || inputs_of(form, c) < kMany) return out;
+  if (c.exact || inputs_of(form, c) < kManyElements) return out;
   const int64_t ratio = form.H.constant / form.G.constant;
   const std::optional<Form> few = spec::with_key_heads(form, c.key_heads);
   if (!few || c.key_heads >= form.G.constant) return out;
@@ -153,9 +152,8 @@ int64_t elements_of(const Form& form, const Case& c) {
   const auto of = [&](const spec::Size& size) { return spec::value_of(size, c.sizes); };
   const FewHeads few = few_heads(form, c);
   const int64_t heads = int64_t(c.heads.size()), key_heads = std::max<int64_t>(c.key_heads, 1);
-  return inputs_of(few.form, few.c) +
-         of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
-             std::max(of(form.D), of(form.Dv));
+  return inputs_of(few.form, few.c) + of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
+                                          std::max(of(form.D), of(form.Dv));
 }
 
 std::string_view name(Planted what) {

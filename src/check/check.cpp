@@ -240,9 +240,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     if (!run_values(program, capture, options, longer, integers, report)) return;
     for (Case& c : longer) cases.push_back(std::move(c));
   }
-  if (options.examine)
-    report.unseen =
-        unseen(program, capture, cases, std::max(options.threads, 1), options.leave_out);
+  if (options.examine) report.unseen = unseen(program, capture, cases, options);
 }
 
 }  // namespace
@@ -253,9 +251,10 @@ Options options_for(Effort effort) {
   o.leave_out = effort != Effort::quick;
   if (effort == Effort::quick) {
     o.cases = 8;
-    o.scores = 8'000'000;
+    o.scores = 5'000'000;
     o.further_scores = 4'000'000;
     o.exact_cases = 1;
+    o.missed = 0x1p-50;
     o.schedules = false;
   }
   o.explore_schedules = effort == Effort::full;

@@ -75,6 +75,7 @@ struct Options {
   // (turning_points.h).
   int64_t further_scores = 24'000'000;
   int exact_cases = 3;
+  double missed = 0x1p-100;  // with which probability the exact reading may miss a difference
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;

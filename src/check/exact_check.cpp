@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kMostDraws = 8;
 constexpr uint64_t kSeed = 20260312;
-const double kWanted = std::exp2(-100);
 
 bool agrees(const Trial& t) { return t.valid && !t.failure; }
 
@@ -26,6 +25,7 @@ bool agrees(const Trial& t) { return t.valid && !t.failure; }
 struct Reading {
   const tl::Program& program;
   const spec::Capture& capture;
+  double missed = 0;  // Options::missed
   bool general = false;
 
   Trial run(const Case& c, int draw) const {
@@ -55,8 +55,8 @@ std::vector<Trial> first_draws(const Reading& r, const std::vector<Case>& cases,
   return run_cases([&](const Case& c) { return r.run(c, 0); }, cases, threads);
 }
 
-// Draws every case until a difference would have been missed with probability 2^-100 at most. Draws
-// are independent: their probabilities multiply, and several threads make them.
+// Draws every case until a difference would have been missed with the probability allowed at most.
+// Draws are independent: their probabilities multiply, and several threads make them.
 void draw_further(const Reading& r, const std::vector<Case>& cases, int threads,
                   std::vector<Trial>& trials) {
   struct Further {
@@ -68,9 +68,9 @@ void draw_further(const Reading& r, const std::vector<Case>& cases, int threads,
     std::vector<Further> further;
     for (size_t n = 0; n < cases.size(); ++n) {
       const Trial& t = trials[n];
-      if (t.error_bound <= kWanted) continue;
+      if (t.error_bound <= r.missed) continue;
       const double one = std::pow(t.error_bound, 1.0 / t.draws);  // of a draw
-      const int all = one < 1 ? int(std::ceil(std::log(kWanted) / std::log(one))) : kMostDraws;
+      const int all = one < 1 ? int(std::ceil(std::log(r.missed) / std::log(one))) : kMostDraws;
       for (int d = t.draws; d < std::min(std::max(all, t.draws + 1), kMostDraws); ++d)
         further.push_back({n, d, {}});
     }
@@ -127,7 +127,7 @@ std::vector<Trial> draw_integers(const Reading& of, const std::vector<int64_t>& 
   Diagnostics unused;
   if (!tl::verify(program, unused)) return {};
   program = with_drawn_integers(std::move(program));
-  const Reading reading{program, capture, true};
+  const Reading reading{program, capture, of.missed, true};
   std::vector<Trial> trials = first_draws(reading, cases, threads);
   draw_further(reading, cases, threads, trials);
   if (!agree(trials)) return {};
@@ -167,7 +167,7 @@ std::vector<Trial> check_integers(const Reading& plain, const std::vector<Case>&
   return own;
 }
 
-// A draw of each case, and as many more as are wanted. Formulas that are one of any integers are
+// A draw of each case, and as many more as are needed. Formulas that are one of any integers are
 // one of those that a case has, or one of them is none there (0 / 0), which shows in every draw:
 // after one draw of each case those of integers in general position take the place of others.
 std::vector<Trial> run_draws(const Reading& plain, const std::vector<Case>& cases, int threads,
@@ -195,7 +195,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
   }
   const std::vector<Case> cases = cases_of(program, capture, options, report);
   std::vector<Trial> trials =
-      run_draws({program, capture}, cases, std::max(options.threads, 1), report);
+      run_draws({program, capture, options.missed}, cases, std::max(options.threads, 1), report);
   exact.ran = true;
   exact.error_bound = 0;
   uint8_t opaque = 0;

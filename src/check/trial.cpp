@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "check/family.h"
@@ -281,6 +282,9 @@ Trial run_trial(const tl::Program& program, const Form& form, const Case& c) {
 }  // namespace
 
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c) {
+  static std::mutex one_at_a_time;
+  std::unique_lock<std::mutex> lock;
+  if (elements_of(capture.form, c) > kManyElements) lock = std::unique_lock(one_at_a_time);
   const FewHeads few = few_heads(capture.form, c);
   Trial trial = run_trial(program, few.form, few.c);
   if (trial.failure) {

@@ -73,9 +73,11 @@ struct FewHeads {
 FewHeads few_heads(const spec::Form& form, const Case& c);
 
 // How many elements its inputs have, and what runs of its queries and keys; and of how many a case
-// is made: a value is a double.
+// is made. A value is a double, of which a run has two or three: 3 GB. Cases of many run one at a
+// time.
 int64_t elements_of(const spec::Form& form, const Case& c);
-constexpr int64_t kMostElements = int64_t{3} << 26;
+constexpr int64_t kMostElements = int64_t{1} << 27;
+constexpr int64_t kManyElements = kMostElements / 8;
 
 // The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);

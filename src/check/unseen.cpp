@@ -19,7 +19,8 @@
 namespace kw::check {
 namespace {
 
-// Scores of the rows that are evaluated for one number, and cases that a program runs on.
+// Scores of the rows that are evaluated for one number (of a quick check a quarter of them), and
+// cases that a program runs on.
 constexpr int64_t kWork = 4'000'000;
 constexpr size_t kCases = 2;
 constexpr int kStatements = 4;  // of a kind: some stand where a toggle leads nowhere
@@ -65,6 +66,16 @@ std::vector<spec::ExprPtr> others(const spec::ExprPtr& part, const std::set<std:
   return {spec::boolean(true), spec::boolean(false)};
 }
 
+std::set<int64_t> integers_of(const spec::ExprPtr& e) {
+  std::set<int64_t> out;
+  spec::rewrite(e, [&](const spec::ExprPtr& part) {
+    if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
+      out.insert(std::abs(part->integer));
+    return spec::ExprPtr();
+  });
+  return out;
+}
+
 // A form of which one part is another; nothing where there are not so many.
 struct Changed {
   spec::Form form;
@@ -72,6 +83,7 @@ struct Changed {
   std::string what, where;  // "1025 for 1024", the expression as it was
   bool compares = false;    // it is a comparison
   bool mask = false;        // of one
+  std::set<int64_t> near;   // the integers of that expression
 };
 
 std::optional<Changed> changed(const spec::Form& form, int nth) {
@@ -92,6 +104,7 @@ std::optional<Changed> changed(const spec::Form& form, int nth) {
       out.what = fmt::format("{} for {}", spec::print(all[size_t(which)]), spec::print(part));
       out.where = before;
       out.mask = mask;
+      out.near = integers_of(e);
       return all[size_t(which)];
     });
   });
@@ -131,14 +144,27 @@ class Problems {
   std::vector<std::shared_ptr<const spec::Problem>> known_;  // of those that are little
 };
 
-// Whether a row of the case, or a sum of rows, comes out another way. The last rows first: they see
-// the most keys.
-bool differ(const spec::Form& one, const spec::Form& other, const Case& c,
+// Every row: those at the numbers first, where a change of one shows, then the last, which see the
+// most keys.
+std::vector<int64_t> rows_by(const std::set<int64_t>& numbers, int64_t rows) {
+  std::vector<int64_t> out;
+  std::set<int64_t> first;
+  for (const int64_t number : numbers)
+    for (const int64_t i : {number - 1, number, number - 2, number + 1})
+      if (i >= 0 && i < rows && first.insert(i).second) out.push_back(i);
+  for (int64_t i = rows - 1; i >= 0; --i)
+    if (!first.count(i)) out.push_back(i);
+  return out;
+}
+
+// Whether a row of the case, or a sum of rows, comes out another way.
+bool differ(const spec::Form& one, const Changed& change, const Case& c,
             const spec::Problem& problem, int64_t& work) {
+  const spec::Form& other = change.form;
   const auto a = spec::truth(one, problem), b = spec::truth(other, problem);
   const std::vector<spec::Output> outputs = spec::outputs(one);
   const int64_t keys = spec::value_of(one.N, c.sizes);
-  for (int64_t i = a->rows() - 1; i >= 0; --i)
+  for (const int64_t i : rows_by(change.near, a->rows()))
     for (int64_t batch = 0; batch < a->batches(); ++batch)
       for (const int64_t h : c.heads) {
         if ((work -= keys) < 0) return false;
@@ -172,17 +198,19 @@ std::vector<size_t> nearest(const spec::Form& form, const std::vector<Case>& cas
   return order;
 }
 
-void numbers(const spec::Form& form, const std::vector<Case>& cases, int threads, Unseen& out) {
+void numbers(const spec::Form& form, const std::vector<Case>& cases, const Options& options,
+             Unseen& out) {
+  const int64_t most = options.effort == Effort::quick ? kWork / 4 : kWork;
   std::vector<Changed> all;
   while (auto other = changed(form, int(all.size()))) all.push_back(std::move(*other));
   for (const Changed& c : all) ++(c.compares ? out.comparisons : out.numbers);
   Problems problems(form, cases);
   std::vector<char> seen(all.size(), false);
-  each_on_threads(threads, all.size(), [&](size_t n) {
-    int64_t work = kWork;
+  each_on_threads(std::max(options.threads, 1), all.size(), [&](size_t n) {
+    int64_t work = most;
     for (const size_t c : nearest(form, cases, std::abs(all[n].number))) {
       const auto problem = work > 0 ? problems.of(c) : nullptr;
-      if (problem && differ(form, all[n].form, cases[c], *problem, work)) seen[n] = true;
+      if (problem && differ(form, all[n], cases[c], *problem, work)) seen[n] = true;
       if (seen[n] || work <= 0) break;
     }
   });
@@ -257,10 +285,10 @@ void statements(const tl::Program& program, const spec::Capture& capture, std::v
 }  // namespace
 
 Unseen unseen(const tl::Program& program, const spec::Capture& capture,
-              const std::vector<Case>& cases, int threads, bool with_statements) {
+              const std::vector<Case>& cases, const Options& options) {
   Unseen out;
-  numbers(capture.form, cases, threads, out);
-  if (with_statements) statements(program, capture, cases, threads, out);
+  numbers(capture.form, cases, options, out);
+  if (options.leave_out) statements(program, capture, cases, std::max(options.threads, 1), out);
   return out;
 }
 

@@ -18,9 +18,9 @@
 
 namespace kw::check {
 
-// Numbers in every check; statements where `statements`, for a program that holds.
+// Of a program that holds: numbers in every check, statements where Options::leave_out.
 Unseen unseen(const tl::Program& program, const spec::Capture& capture,
-              const std::vector<Case>& cases, int threads, bool statements);
+              const std::vector<Case>& cases, const Options& options);
 
 std::string print(const Unseen& unseen);
 

@@ -343,6 +343,7 @@ class Attention : Proof {
         none(u);
     for (const Use& u : uses.all)
       if (o.answer == Answer::proved && !is_head_along(u)) none(u);
+    if (o.answer == Answer::proved) report_.small_reals = specified.data_among_reals;
     if (o.answer == Answer::proved)
       leave(not_told_apart(specified.whole, uses, solver_, sizes_, of_kept), {});
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

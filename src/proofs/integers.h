@@ -116,6 +116,9 @@ struct Specified {
   std::vector<Term> reals;  // those that it puts among reals: the distance that a slope multiplies
   // Those that reals and indices of data are made of directly, at a kernel's element: not plain.
   std::vector<Term> whole;
+  // Of several among reals, some are of the data: f32(a) - f32(b) and f32(a - b) are one where fp32
+  // holds a and b.
+  bool data_among_reals = false;
 };
 
 // Those of its parts too, at the indices of a kernel's

@@ -51,7 +51,8 @@ struct Report {
   std::string not_run;  // why nothing was asked
   std::vector<Obligation> obligations;
   std::vector<Limit> limits;
-  bool small_data = false;  // integers of the data lie within 2^29, where what is proved is so
+  bool small_reals = false;  // those that become reals lie within 2^24, which fp32 holds
+  bool small_data = false;   // integers of the data lie within 2^29, where what is proved is so
   std::optional<Rounding> rounding;
   std::vector<Bound> loops;                 // each once
   std::vector<const tl::Stmt*> statements;  // of the kernel, that some launch may run

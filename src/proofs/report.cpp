@@ -54,6 +54,7 @@ std::string print(const Report& r) {
   std::string text = fmt::format("indices: {} of {} obligations proved for every size by {}",
                                  r.proved(), r.obligations.size(), r.solver);
   for (const Limit& l : r.limits) text += (&l == &r.limits[0] ? "; only for " : " and ") + print(l);
+  if (r.small_reals) text += "; only where integers of the data that become reals lie within 2^24";
   if (r.small_data) text += "; only for integers of the data within 2^29";
   if (const Obligation* open = r.first(Answer::unknown))
     text += fmt::format("; open: {}: {}", open->what, open->why);

@@ -12,7 +12,8 @@ namespace {
 // An integer, and of an absolute value what it is made of: |j - i| is computed as that of
 // f32(j) - f32(i), too, f32(i + 1) as f32(i) + 1 and f32(max(i - j, 0)) as max(f32(i - j), 0). Of
 // others the parts are no numbers of the specification's: slope * j and slope * i round at their
-// own sizes.
+// own sizes, and so do the parts of a distance of data, which fp32 may not hold: sizes end at 2^24,
+// where it holds indices.
 std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e, bool within = false) {
   if (e->type != spec::Type::integer) return {};
   std::vector<spec::ExprPtr> out = {e};
@@ -20,7 +21,7 @@ std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e, bool within = false)
              next = (spec::is_binary(e, "+") || spec::is_binary(e, "-") ||
                      spec::is_binary(e, "max") || spec::is_binary(e, "min")) &&
                     (spec::is_number(e->args[0]) || spec::is_number(e->args[1]));
-  if (e->kind == spec::Kind::read || !(within || absolute || next)) return out;
+  if (spec::mentions(e, spec::Kind::read) || !(within || absolute || next)) return out;
   for (const spec::ExprPtr& a : e->args)
     for (const spec::ExprPtr& x : summands(a, within || absolute)) out.push_back(x);
   return out;
@@ -37,7 +38,7 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
   row["h"] = vocabulary.constant("row.h");
   row["d"] = vocabulary.constant("column");
   Specified out;
-  std::set<std::string> seen, seen_reals, seen_whole;
+  std::set<std::string> seen, seen_reals, seen_whole, among_reals;
   const auto take_whole = [&](const spec::ExprPtr& x) {
     if (x->type == spec::Type::real || x->args.empty()) return;
     const Term t = term_of(x, kernel, vocabulary);
@@ -62,8 +63,13 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
       };
       if (part->type != spec::Type::real) take(part, out.all, seen);
       if (part->type == spec::Type::real && part->kind != spec::Kind::read)
-        for (const spec::ExprPtr& a : part->args)
+        for (const spec::ExprPtr& a : part->args) {
+          if (a->type == spec::Type::integer && !spec::is_number(a)) {
+            among_reals.insert(spec::print(a));
+            out.data_among_reals |= spec::mentions(a, spec::Kind::read);
+          }
           for (const spec::ExprPtr& x : summands(a)) take(x, out.reals, seen_reals);
+        }
       if (part->type == spec::Type::real || part->kind == spec::Kind::read)
         std::for_each(part->args.begin(), part->args.end(), take_whole);
       return spec::ExprPtr();
@@ -81,6 +87,7 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
   family.each_operand(copy, [&](spec::Operand& operand) {
     for (const spec::ExprPtr& e : operand.indices) note(e);
   });
+  out.data_among_reals &= among_reals.size() > 1;
   return out;
 }
 

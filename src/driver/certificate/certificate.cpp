@@ -248,6 +248,10 @@ std::vector<std::string> not_checked(const check::Report& report) {
     for (const proofs::Obligation& o : report.indices->obligations)
       if (o.answer == proofs::Answer::unknown)
         list.push_back(fmt::format("indices beyond the cases' sizes: {}: {}", o.what, o.why));
+  if (report.indices && report.indices->small_reals)
+    list.push_back(
+        "integers of the data beyond 2^24 that become reals: fp32 does not hold all of them, and "
+        "sums of some round otherwise than the function's");
   if (report.indices && report.indices->small_data)
     list.push_back(
         "integers of the data beyond 2^29: sums of them are 32-bit integers in the kernel");

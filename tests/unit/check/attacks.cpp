@@ -7,6 +7,7 @@
 //                                which it finds is its own affair
 //   expect: holds for N <= 4096  it is right up to there, and no launch goes beyond
 //   expect: holds for data within 2^29  it is right for such integers, as the report says
+//   expect: holds for reals within 2^24  and for integers of the data that become reals
 //   expect: open check.opaque    undecided, with that code: no case that could run shows it
 //   expect: not proved           no case shows it, and it holds for the sizes and data that ran
 //   alone
@@ -39,6 +40,7 @@ check::Options options() {
   check::Options o;
   o.cases = 6;
   o.exact_cases = 2;
+  o.missed = 0x1p-50;
   o.further_scores = 8'000'000;
   o.self_check_step = 0;
   o.shrink = o.schedules = false;
@@ -94,6 +96,7 @@ std::string end_of(const check::Report& r) {
       if (r.indices)
         for (const proofs::Limit& l : r.indices->limits)
           limits += (limits.empty() ? " for " : " and ") + proofs::print(l);
+      if (r.indices && r.indices->small_reals) limits += " for reals within 2^24";
       if (r.indices && r.indices->small_data) limits += " for data within 2^29";
       return check::not_proved(r).empty() ? "holds" + limits : "not proved";
     }

@@ -24,7 +24,9 @@ Unseen unseen_of(const std::string& lines, int64_t rows, bool statements,
     cases.push_back(case_of(capture, 1, m, m, uint64_t(m)));
     choose_heads(capture.form, cases.back(), false);
   }
-  return made ? unseen(made->program, capture, cases, 2, statements) : Unseen{};
+  Options options;
+  options.leave_out = statements;
+  return made ? unseen(made->program, capture, cases, options) : Unseen{};
 }
 
 const char* const kWindow = "score s * 0.125\nkeep j <= i and i - 300 < j\n";

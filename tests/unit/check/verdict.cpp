@@ -3,9 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "check/planted.h"
 #include "check/trial.h"
 #include "edited_program.h"
 #include "hand_captures.h"
+#include "with_heads.h"
 
 namespace kw {
 namespace {
@@ -117,6 +119,45 @@ TEST(Check, decides_nothing_when_the_evaluator_disagrees_with_the_goldens) {
   const check::Report r = check::check(*program, capture, options);
   EXPECT_EQ(r.verdict, Verdict::inconclusive);
   EXPECT_EQ(r.diagnostics.all()[0].code, "internal.form");
+}
+
+// Inputs of 32 heads of which two groups run are those of two groups.
+TEST(Cases, of_many_rows_have_inputs_of_the_heads_that_run) {
+  const spec::Capture capture = test::capture_of(
+      test::with_heads(transfer::form_of("argument slopes f32[H]\nscore s - slopes[h] * i\n"), 32));
+  const spec::Form& form = capture.form;
+  check::Case c = check::case_of(capture, 1, 20000, 30000, 1);
+  c.heads = {4, 7, 28, 31};
+  c.key_heads = 2;
+  const check::FewHeads few = check::few_heads(form, c);
+  EXPECT_EQ(few.form.H.constant, 8);
+  EXPECT_EQ(few.form.G.constant, 2);
+  EXPECT_EQ(few.c.heads, (std::vector<int64_t>{0, 3, 4, 7}));
+  const auto heads_of = [](const spec::Form& f, const char* name, size_t d) {
+    return f.argument(name)->dims[d].constant;
+  };
+  EXPECT_EQ(heads_of(few.form, "q", 1), 8);
+  EXPECT_EQ(heads_of(few.form, "k", 1), 2);
+  EXPECT_EQ(heads_of(few.form, "v", 1), 2);
+  EXPECT_EQ(heads_of(few.form, "slopes", 0), 8);
+  EXPECT_LT(check::elements_of(form, c), 20000 * 32 * 128);
+  Diagnostics d;
+  const auto problem = check::problem_of(few.form, few.c, d);
+  ASSERT_TRUE(problem) << render(d);
+  EXPECT_EQ(problem->tensors.at("q").shape[1], 8);
+  // A few rows are no work, and a head that is computed with is itself.
+  c = check::case_of(capture, 1, 200, 300, 1);
+  c.heads = {4, 7};
+  c.key_heads = 1;
+  EXPECT_EQ(check::few_heads(form, c).form.H.constant, 32);
+  const spec::Form one = test::with_heads(
+      transfer::form_of("argument slopes f32[H]\nscore s - slopes[h] * slopes[5]\n"), 32);
+  EXPECT_TRUE(spec::heads_are_alike(one));
+  const auto of_one = spec::with_key_heads(one, 1);
+  ASSERT_TRUE(of_one);
+  EXPECT_EQ(heads_of(*of_one, "slopes", 0), 32) << "the sixth is read of each";
+  EXPECT_FALSE(
+      spec::with_key_heads(test::with_heads(transfer::form_of("score s - h * i\n"), 32), 1));
 }
 
 TEST(Cases, run_all_heads_where_a_head_is_more_than_a_place) {
