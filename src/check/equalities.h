@@ -19,8 +19,9 @@ bool equalities_are_seen(const tl::Program& program, const spec::Form& form,
                          Diagnostics& diagnostics);
 
 // A comparison of reals that the specification has not: with a number that it compares none with,
-// or of two of which neither is one. Where the two are equal no case need be. "": none; those of a
-// row's own value, of 0 and of infinities are none.
+// of two of which neither is one, or of data that are computed otherwise (`w * u - w * t > z` for
+// `w * (u - t) > z`, which differ where rounding decides). Where the two are equal no case need be.
+// "": none; those of a row's own value, of 0 and of infinities are none.
 std::string unasked_comparison(const tl::Program& program, const spec::Form& form);
 
 }  // namespace kw::check

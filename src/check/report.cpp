@@ -121,6 +121,10 @@ std::string headline(const Report& r) {
   std::string text(name(r.verdict));
   if (r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
     text += fmt::format(" for {}", name(scope(r)));
+  else if (r.verdict == Verdict::holds && r.indices && r.indices->small_reals)
+    text += " for integers of the data within 2^24";
+  else if (r.verdict == Verdict::holds && r.indices && r.indices->small_data)
+    text += " for integers of the data within 2^29";
   if (const std::string why = reason(r); r.verdict == Verdict::holds && !why.empty())
     text += fmt::format(" ({})", why);
   if (r.effort != Effort::usual) text += fmt::format(" ({} check)", name(r.effort));

@@ -21,6 +21,18 @@ int slot_of(const std::string& index) {
   return static_cast<int>(kSlotNames.find(index));
 }
 
+bool has(const ExprPtr& e, Kind kind) { return mentions(e, kind); }
+
+// Two reals of which PyTorch has the rounded values where it compares them: data, and what is
+// computed of them in fp32. Products and sums of rows are no such numbers: nobody rounds them
+// alike.
+bool compares_data(const ExprPtr& e) {
+  if (!is_comparison(e) || (e->args[0]->type != Type::real && e->args[1]->type != Type::real))
+    return false;
+  return has(e, Kind::read) && !has(e, Kind::score) && !has(e, Kind::output) &&
+         !has(e, Kind::total);
+}
+
 }  // namespace
 
 Program::Program(const ExprPtr& e, const Problem& problem) {
@@ -28,10 +40,11 @@ Program::Program(const ExprPtr& e, const Problem& problem) {
   values_.resize(steps_.size());
 }
 
-int Program::compile(const ExprPtr& e, const Problem& problem) {
+int Program::compile(const ExprPtr& e, const Problem& problem, bool in_fp32) {
   Step step{Step::Do::constant};
   std::vector<int> args;
-  for (const ExprPtr& a : e->args) args.push_back(compile(a, problem));
+  const bool compared = in_fp32 || compares_data(e);
+  for (const ExprPtr& a : e->args) args.push_back(compile(a, problem, compared));
   switch (e->kind) {
     case Kind::number:
       step.value = e->value;
@@ -72,6 +85,9 @@ int Program::compile(const ExprPtr& e, const Problem& problem) {
       step = {Step::Do::apply, op_of(e->kind, e->name), args[0], args[1]};
       break;
   }
+  step.rounds = in_fp32 && e->type == Type::real &&
+                (step.what == Step::Do::apply || step.what == Step::Do::constant);
+  if (step.rounds) step.value = static_cast<float>(step.value);
   steps_.push_back(std::move(step));
   return static_cast<int>(steps_.size()) - 1;
 }
@@ -116,6 +132,7 @@ void Program::step(size_t n, const Inputs& inputs) {
       break;
     case Step::Do::apply:
       values_[n] = apply(s.op, values_[s.a], values_[s.b]);
+      if (s.rounds) values_[n] = static_cast<float>(values_[n]);
       break;
   }
 }
@@ -158,6 +175,8 @@ void Program::run(const Inputs& inputs, const Line& line, double* out) {
       if (s.what == Step::Do::choose)
         for (int64_t k = 0; k < count; ++k) to[k] = of(s.a)[k] != 0 ? of(s.b)[k] : of(s.c)[k];
       if (s.what == Step::Do::apply) apply(s.op, of(s.a), of(s.b), count, to);
+      if (s.what == Step::Do::apply && s.rounds)
+        std::transform(to, to + count, to, [](double x) { return double(float(x)); });
     }
     std::copy_n(&lines_[(steps_.size() - 1) * kPiece], count, out + first);
   }

@@ -42,10 +42,11 @@ class Program {
     Op op = Op::invalid;
     int a = -1, b = -1, c = -1;  // steps before this one, or an input's slot
     double value = 0;
+    bool rounds = false;  // to fp32, as PyTorch does before it compares
     const Tensor* tensor = nullptr;
     std::vector<int> indices;
   };
-  int compile(const ExprPtr& e, const Problem& problem);
+  int compile(const ExprPtr& e, const Problem& problem, bool in_fp32 = false);
   template <class IndexOf>
   static double read(const Step& step, const IndexOf& index_of);
   void step(size_t n, const Inputs& inputs);
