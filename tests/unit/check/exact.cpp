@@ -282,6 +282,8 @@ TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
   check::Options o = check::options_for(check::Effort::quick);
   o.self_check_step = 0;
   o.cases = 2;
+  EXPECT_EQ(o.missed, 0x1p-50);
+  o.missed = check::Options().missed;
   const auto program = test::parsed("causal", test::text_of("causal"));
   const check::Report r = check::check(*program, test::capture_of(test::form_of("causal")), o);
   ASSERT_EQ(r.verdict, Verdict::holds) << check::print(r);
