@@ -20,7 +20,7 @@
 // no tolerance is needed: on a few small cases every element of the output and every log-sum must
 // be the very one that the form gives. A difference refutes, unless an opaque operation is on its
 // path: then the check is inconclusive. Each case is drawn until the probability that a difference
-// was missed is at most 2^-100 (docs/soundness.md).
+// was missed is at most 2^-100, in a quick check 2^-50 (docs/soundness.md).
 //
 // Heads. Head counts are constants of a form and sizes of a program. A case runs two groups of
 // heads (the golden ones), each with the key head it shares and up to four of its query heads,
