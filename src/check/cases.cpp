@@ -148,12 +148,12 @@ FewHeads few_heads(const Form& form, const Case& c) {
   return out;
 }
 
-int64_t elements_of(const Form& form, const Case& c) {
-  const auto of = [&](const spec::Size& size) { return spec::value_of(size, c.sizes); };
-  const FewHeads few = few_heads(form, c);
+int64_t elements_of(const FewHeads& few) {
+  const auto& [form, c] = few;
+  const auto of = [&](const spec::Size& size) { return spec::value_of(size, few.c.sizes); };
   const int64_t heads = int64_t(c.heads.size()), key_heads = std::max<int64_t>(c.key_heads, 1);
-  return inputs_of(few.form, few.c) + of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
-                                          std::max(of(form.D), of(form.Dv));
+  return inputs_of(form, c) + of(form.B) * (heads * of(form.M) + key_heads * of(form.N)) *
+                                  std::max(of(form.D), of(form.Dv));
 }
 
 std::string_view name(Planted what) {

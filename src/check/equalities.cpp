@@ -112,7 +112,7 @@ class Written {
  public:
   Written(const tl::Program& program, const spec::Form& form) : form_(form) {
     tl::walk(program.body, [&](const tl::Stmt& s) {
-      if (tl::is(s.op, tl::Family::gather) || s.op == tl::Op::row || s.op == tl::Op::column) {
+      if (tl::is(s.op, tl::Family::gather)) {
         if (s.has(tl::Hole::value)) hold(tl::base_name(s.target()), s.value());
       } else if (s.op == tl::Op::let) {
         for (const tl::Item& d : s.names()) hold(d.name, d.expr);

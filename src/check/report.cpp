@@ -119,14 +119,14 @@ std::string reason(const Report& r) {
 
 std::string headline(const Report& r) {
   std::string text(name(r.verdict));
-  if (r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
-    text += fmt::format(" for {}", name(scope(r)));
-  else if (r.verdict == Verdict::holds && r.indices && r.indices->small_reals)
-    text += " for integers of the data within 2^24";
-  else if (r.verdict == Verdict::holds && r.indices && r.indices->small_data)
-    text += " for integers of the data within 2^29";
-  if (const std::string why = reason(r); r.verdict == Verdict::holds && !why.empty())
-    text += fmt::format(" ({})", why);
+  if (r.verdict == Verdict::holds) {
+    if (scope(r) != Scope::every_launch)
+      text += fmt::format(" for {}", name(scope(r)));
+    else if (r.indices && (r.indices->small_reals || r.indices->small_data))
+      text +=
+          fmt::format(" for integers of the data within 2^{}", r.indices->small_reals ? 24 : 29);
+    if (const std::string why = reason(r); !why.empty()) text += fmt::format(" ({})", why);
+  }
   if (r.effort != Effort::usual) text += fmt::format(" ({} check)", name(r.effort));
   return text;
 }

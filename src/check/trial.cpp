@@ -284,8 +284,8 @@ Trial run_trial(const tl::Program& program, const Form& form, const Case& c) {
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c) {
   static std::mutex one_at_a_time;
   std::unique_lock<std::mutex> lock;
-  if (elements_of(capture.form, c) > kManyElements) lock = std::unique_lock(one_at_a_time);
   const FewHeads few = few_heads(capture.form, c);
+  if (elements_of(few) > kManyElements) lock = std::unique_lock(one_at_a_time);
   Trial trial = run_trial(program, few.form, few.c);
   if (trial.failure) {
     int64_t& h = trial.failure->what.h;

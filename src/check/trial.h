@@ -73,9 +73,8 @@ struct FewHeads {
 FewHeads few_heads(const spec::Form& form, const Case& c);
 
 // How many elements its inputs have, and what runs of its queries and keys; and of how many a case
-// is made. A value is a double, of which a run has two or three: 3 GB. Cases of many run one at a
-// time.
-int64_t elements_of(const spec::Form& form, const Case& c);
+// is made. A value is a double, of which a run has two or three. Cases of many run one at a time.
+int64_t elements_of(const FewHeads& few);
 constexpr int64_t kMostElements = int64_t{1} << 27;
 constexpr int64_t kManyElements = kMostElements / 8;
 

@@ -19,13 +19,8 @@ void add(int64_t value, std::set<int64_t>& to) {
   if (value >= kCovered && value <= kFarthest) to.insert(value);
 }
 
-void written_numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
-  spec::ExprPtr e = of;
-  spec::rewrite(e, [&](const spec::ExprPtr& part) {
-    if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
-      add(part->integer, all);
-    return spec::ExprPtr();
-  });
+void written_numbers_of(const spec::ExprPtr& e, std::set<int64_t>& all) {
+  for (const int64_t value : written_integers(e)) add(value, all);
 }
 
 // Whether e is of positions alone.
@@ -200,6 +195,16 @@ std::vector<int64_t> turning_points(const ProgramNumbers& of, const spec::Form& 
 
 }  // namespace
 
+std::set<int64_t> written_integers(const spec::ExprPtr& e) {
+  std::set<int64_t> out;
+  spec::rewrite(e, [&](const spec::ExprPtr& part) {
+    if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
+      out.insert(std::abs(part->integer));
+    return spec::ExprPtr();
+  });
+  return out;
+}
+
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved) {
   return turning_points(proved ? ProgramNumbers{} : numbers_of(program), form, proved);
@@ -216,7 +221,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   if (capture.cases.empty()) return cases;
   const auto take = [&](Case c, size_t k) {
     const int64_t work = scores_of(form, c);
-    if (work > scores || elements_of(form, c) > kMostElements) return false;
+    if (work > scores || elements_of(few_heads(form, c)) > kMostElements) return false;
     scores -= work;
     c.grid = 1 + int(k % 3);
     cases.push_back(std::move(c));

@@ -20,6 +20,9 @@
 
 namespace kw::check {
 
+// The integers that an expression is written with, without their signs.
+std::set<int64_t> written_integers(const spec::ExprPtr& e);
+
 // In order, those that cases of fewer than 256 rows and keys do not reach; of neighbours (1023 and
 // 1024) the last. A number that only the program has may count tiles: then the first row of that
 // tile, too.

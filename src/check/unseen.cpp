@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "check/planted.h"
+#include "check/turning_points.h"
 #include "operator/family.h"
 #include "support/threads.h"
 #include "tl/laws/laws.h"
@@ -66,16 +67,6 @@ std::vector<spec::ExprPtr> others(const spec::ExprPtr& part, const std::set<std:
   return {spec::boolean(true), spec::boolean(false)};
 }
 
-std::set<int64_t> integers_of(const spec::ExprPtr& e) {
-  std::set<int64_t> out;
-  spec::rewrite(e, [&](const spec::ExprPtr& part) {
-    if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
-      out.insert(std::abs(part->integer));
-    return spec::ExprPtr();
-  });
-  return out;
-}
-
 // A form of which one part is another; nothing where there are not so many.
 struct Changed {
   spec::Form form;
@@ -104,7 +95,7 @@ std::optional<Changed> changed(const spec::Form& form, int nth) {
       out.what = fmt::format("{} for {}", spec::print(all[size_t(which)]), spec::print(part));
       out.where = before;
       out.mask = mask;
-      out.near = integers_of(e);
+      out.near = written_integers(e);
       return all[size_t(which)];
     });
   });

@@ -21,16 +21,14 @@ int slot_of(const std::string& index) {
   return static_cast<int>(kSlotNames.find(index));
 }
 
-bool has(const ExprPtr& e, Kind kind) { return mentions(e, kind); }
-
 // Two reals of which PyTorch has the rounded values where it compares them: data, and what is
 // computed of them in fp32. Products and sums of rows are no such numbers: nobody rounds them
 // alike.
 bool compares_data(const ExprPtr& e) {
   if (!is_comparison(e) || (e->args[0]->type != Type::real && e->args[1]->type != Type::real))
     return false;
-  return has(e, Kind::read) && !has(e, Kind::score) && !has(e, Kind::output) &&
-         !has(e, Kind::total);
+  return mentions(e, Kind::read) && !mentions(e, Kind::score) && !mentions(e, Kind::output) &&
+         !mentions(e, Kind::total);
 }
 
 }  // namespace

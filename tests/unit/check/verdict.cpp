@@ -140,7 +140,7 @@ TEST(Cases, of_many_rows_have_inputs_of_the_heads_that_run) {
   EXPECT_EQ(heads_of(few.form, "k", 1), 2);
   EXPECT_EQ(heads_of(few.form, "v", 1), 2);
   EXPECT_EQ(heads_of(few.form, "slopes", 0), 8);
-  EXPECT_LT(check::elements_of(form, c), 20000 * 32 * 128);
+  EXPECT_LT(check::elements_of(few), 20000 * 32 * 128);
   Diagnostics d;
   const auto problem = check::problem_of(few.form, few.c, d);
   ASSERT_TRUE(problem) << render(d);
