@@ -1,5 +1,9 @@
 #include "proofs/reals/cancels.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -9,11 +13,79 @@
 namespace kw::proofs {
 namespace {
 
+std::string plain_place(bool row, bool key) {
+  return row && key ? Expanded::kBoth : key ? Expanded::kKey : Expanded::kRow;
+}
+
+// An operation that is followed no further, by what it is of: sums in that are asked for alone.
+std::string plain_call(const std::string& name, const std::set<std::string>& of) {
+  return of.empty() ? Expanded::kNumber : fmt::format("{}({})", name, fmt::join(of, " "));
+}
+
+std::string plain(const spec::ExprPtr& e);
+
+std::set<std::string> leaves(const spec::ExprPtr& e) {
+  const bool leaf = e->args.empty() || e->type != spec::Type::real || e->kind == spec::Kind::read;
+  std::set<std::string> out;
+  if (leaf && plain(e) != Expanded::kNumber) out.insert(plain(e));
+  if (!leaf)
+    for (const spec::ExprPtr& a : e->args) out.merge(leaves(a));
+  return out;
+}
+
+// What an operand of the specification's is called in sums.
+std::string plain(const spec::ExprPtr& e) {
+  using spec::Kind;
+  if (e->type != spec::Type::real)
+    return spec::is_number(e) ? Expanded::kNumber : Expanded::kInteger;
+  if (e->kind == Kind::number || e->kind == Kind::infinity) return Expanded::kNumber;
+  if (e->kind == Kind::score) return Expanded::kScore;
+  if (e->kind == Kind::output) return Expanded::kOutput;
+  if (e->kind == Kind::total) return Expanded::kTotal;
+  if (e->kind == Kind::unary && e->name == "float") return plain(e->args[0]);
+  if (e->kind == Kind::argument) return Expanded::kOfLaunch + e->name;
+  if (e->kind == Kind::read) {
+    const auto mentions = [&](const char* index) {
+      return std::any_of(e->args.begin(), e->args.end(), [&](const spec::ExprPtr& a) {
+        return spec::mentions(a, Kind::index, index);
+      });
+    };
+    return e->name + plain_place(mentions("i"), mentions("j"));
+  }
+  if (e->name == "log" || e->name == "log2") return plain_call("log2", leaves(e));
+  return plain_call(e->name, leaves(e));
+}
+
+Arms arms_of(const spec::ExprPtr& e, Expanded& x);
+
+void addends(const spec::ExprPtr& e, double sign,
+             std::vector<std::pair<spec::ExprPtr, double>>& out) {
+  const bool adds = spec::is_binary(e, "+"), takes = spec::is_binary(e, "-");
+  if (!adds && !takes) return out.push_back({e, sign});
+  addends(e->args[0], sign, out);
+  addends(e->args[1], takes ? -sign : sign, out);
+}
+
+// (s + x) - y may be taken as s + (x - y): what x - y is rounded by, s has been before.
+void add_without_score(const spec::ExprPtr& e, Expanded& x) {
+  std::vector<std::pair<spec::ExprPtr, double>> all;
+  addends(e, 1, all);
+  const size_t before = all.size();
+  std::erase_if(all, [](const auto& a) { return spec::mentions(a.first, spec::Kind::score); });
+  if (all.size() < 2 || all.size() == before) return;
+  Arms sum = x.number(0);
+  for (const auto& [addend, sign] : all) {
+    const Arms more = arms_of(addend, x);
+    if (&addend == &all.back().first) x.written(sum, more, sign);
+    sum = x.sum(sum, more, sign);
+  }
+}
+
 Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
   using spec::Kind;
   const auto of = [&](size_t n) { return arms_of(e->args[n], x); };
   if (e->type != spec::Type::real)
-    return spec::is_number(e) ? x.number(double(e->integer)) : x.letter(print(e));
+    return spec::is_number(e) ? x.number(double(e->integer)) : x.letter(print(e), plain(e));
   if (e->kind == Kind::number) return x.number(e->value);
   if (e->kind == Kind::infinity) return {};
   if (e->kind == Kind::where) return x.either(of(1), of(2));
@@ -22,6 +94,7 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
     if (op == "+" || op == "-") {
       const Arms a = of(0), b = of(1);
       x.written(a, b, op == "+" ? 1 : -1);
+      add_without_score(e, x);
       return x.sum(a, b, op == "+" ? 1 : -1);
     }
     if (op == "*") return x.product(of(0), of(1));
@@ -35,7 +108,11 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
     if (op == "exp") return x.exp2(x.product(x.number(std::numbers::log2e), of(0)));
     if (op == "exp2") return x.exp2(of(0));
     if (op == "tanh") return x.tanh(of(0));
-    if (op == "sigmoid") return x.sigmoid(of(0));
+    if (op == "sigmoid") {  // as kernels take it
+      const Arms one = x.number(1), e = x.exp2(x.product(x.number(-std::numbers::log2e), of(0)));
+      x.written(one, e, 1);
+      return x.inverse(x.sum(one, e, 1));
+    }
     if (op == "sqrt") return x.power(of(0), 0.5);
     if (op == "rsqrt") return x.power(of(0), -0.5);
     if (op == "relu") return x.either(of(0), x.number(0));
@@ -44,7 +121,7 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
   }
   for (size_t n = 0; n < e->args.size(); ++n)
     if (e->kind != Kind::read) of(n);
-  return x.letter(print(e));
+  return x.letter(print(e), plain(e));
 }
 
 }  // namespace
@@ -58,6 +135,33 @@ Losses losses_of(const spec::Form& form) {
   return {expanded.cancels(), expanded.shares()};
 }
 
+std::set<std::string> sums_of(const spec::Form& form) {
+  Expanded expanded;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (e) arms_of(e, expanded);
+  });
+  return expanded.sums();
+}
+
+std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
+  std::map<std::string, std::set<std::string>> out;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      if (part->kind == spec::Kind::read) out[part->name].insert(plain(part));
+      return spec::ExprPtr();
+    });
+  });
+  return out;
+}
+
+std::set<std::string> Formulas::sums(const tl::ExprPtr& e) {
+  expanded_.forget();
+  arms(e);
+  return expanded_.sums();
+}
+
 Losses Formulas::losses(const tl::ExprPtr& e) {
   expanded_.forget();
   arms(e);
@@ -68,7 +172,7 @@ void Formulas::set(const std::string& name, const tl::ExprPtr& e, bool sometimes
   Arms now = arms(e);
   before_.erase(name);
   if (sometimes) {
-    Arms old = known_.count(name) ? known_[name] : expanded_.letter(name);
+    Arms old = known_.count(name) ? known_[name] : letter(tl::name(name));
     now = expanded_.either(now, old);
     if (!under_.empty()) before_[name] = {under_.back(), std::move(old)};
   }
@@ -92,6 +196,31 @@ bool Formulas::excluded(const tl::ExprPtr& condition) const {
            b->kind == tl::ExprKind::name && lets_.count(b->text) > 0;
   };
   return negates(condition, under_.back()) || negates(under_.back(), condition);
+}
+
+Arms Formulas::letter(const tl::ExprPtr& e) {
+  const tl::ExprPtr whole = with_lets(e);
+  return expanded_.letter(tl::print(whole), plain(whole));
+}
+
+std::string Formulas::plain(const tl::ExprPtr& e) const {
+  using tl::ExprKind;
+  if (e->kind == ExprKind::integer || e->kind == ExprKind::real) return Expanded::kNumber;
+  if (e->kind == ExprKind::name || e->kind == ExprKind::index || e->kind == ExprKind::field)
+    return plain_(e);
+  if (e->kind == ExprKind::call && e->text == "f32") return Expanded::kInteger;
+  return plain_call(e->text, leaves(e));
+}
+
+std::set<std::string> Formulas::leaves(const tl::ExprPtr& e) const {
+  using tl::ExprKind;
+  const bool leaf = e->args.empty() || e->kind == ExprKind::index || e->kind == ExprKind::field ||
+                    (e->kind == ExprKind::call && e->text == "f32");
+  std::set<std::string> out;
+  if (leaf && plain(e) != Expanded::kNumber && plain(e) != Expanded::kOfRow) out.insert(plain(e));
+  if (!leaf)
+    for (const tl::ExprPtr& a : e->args) out.merge(leaves(a));
+  return out;
 }
 
 // Letters are told apart by their text, in which a name may stand for one thing here and another
@@ -121,15 +250,14 @@ Arms Formulas::arms(const tl::ExprPtr& e) {
       if (name == "-inf") return {};
       if (name == "log2e") return x.number(std::numbers::log2e);
       if (name == "ln2") return x.number(std::numbers::ln2);
-      return x.letter(tl::print(with_lets(e)));
+      return letter(e);
     }
     case ExprKind::field:
-      return x.letter(tl::print(with_lets(e)));
+      return letter(e);
     case ExprKind::where:
       return x.either(arms(e->args[1]), arms(e->args[2]));
     case ExprKind::unary:
-      return e->text == "-" ? x.product(x.number(-1), arms(e->args[0]))
-                            : x.letter(tl::print(with_lets(e)));
+      return e->text == "-" ? x.product(x.number(-1), arms(e->args[0])) : letter(e);
     case ExprKind::binary:
       if (e->text == "+" || e->text == "-") {
         const Arms a = arms(e->args[0]), b = arms(e->args[1]);
@@ -138,11 +266,11 @@ Arms Formulas::arms(const tl::ExprPtr& e) {
       }
       if (e->text == "*") return x.product(arms(e->args[0]), arms(e->args[1]));
       if (e->text == "/") return x.product(arms(e->args[0]), x.inverse(arms(e->args[1])));
-      return x.letter(tl::print(with_lets(e)));
+      return letter(e);
     case ExprKind::call:
       return of_call(e);
   }
-  return x.letter(tl::print(with_lets(e)));
+  return letter(e);
 }
 
 // The number that an expression of integers is: f32(D) * 8.0 - 1024.0 has terms that cancel.
@@ -178,7 +306,7 @@ Arms Formulas::of_call(const tl::ExprPtr& e) {
   if (f == "log2") of(0);
   if (f == "f32")
     if (const auto n = whole(e->args[0])) return x.number(*n);
-  return x.letter(tl::print(with_lets(e)));
+  return letter(e);
 }
 
 }  // namespace kw::proofs

@@ -1,9 +1,11 @@
 // Whether terms cancel in the formulas of a specification, and of a program, or are products that
 // were multiplied out: where the first has no such terms, the second has lost what it should add
-// (expanded.h).
+// (expanded.h). And which sums are taken in each.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,20 @@ struct Losses {
 
 Losses losses_of(const spec::Form& form);
 
+// The sums of a specification by plain names.
+std::set<std::string> sums_of(const spec::Form& form);
+// What each tensor that it reads is called there: an element of a row, of a key, or of both.
+std::map<std::string, std::set<std::string>> places_of(const spec::Form& form);
+
 // A program's numbers, vectors and tiles, each by what it is made of.
 class Formulas {
  public:
+  // `plain` says what a name, an element or a field is called in sums.
+  explicit Formulas(std::function<std::string(const tl::ExprPtr&)> plain) : plain_(plain) {}
+
   Losses losses(const tl::ExprPtr& e);
+  // The sums in it, by plain names.
+  std::set<std::string> sums(const tl::ExprPtr& e);
   // What it is, multiplied out.
   Arms arms(const tl::ExprPtr& e);
   // `sometimes`: or what it was before.
@@ -42,6 +54,9 @@ class Formulas {
   void leave() { under_.pop_back(); }
 
  private:
+  Arms letter(const tl::ExprPtr& e);
+  std::string plain(const tl::ExprPtr& e) const;
+  std::set<std::string> leaves(const tl::ExprPtr& e) const;
   tl::ExprPtr with_lets(const tl::ExprPtr& e) const;
   std::optional<double> whole(const tl::ExprPtr& e) const;
   Arms of_call(const tl::ExprPtr& e);
@@ -54,6 +69,7 @@ class Formulas {
     tl::ExprPtr condition;
     Arms arms;
   };
+  std::function<std::string(const tl::ExprPtr&)> plain_;
   Expanded expanded_;
   std::map<std::string, Arms> known_;
   std::map<std::string, Before> before_;

@@ -1,6 +1,7 @@
 #include "proofs/reals/expanded.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -80,6 +81,75 @@ void Expanded::written(const Arms& a, const Arms& b, double sign) {
       for (const auto& [p, x] : left.over)
         for (const auto& [q, y] : right.over) shares_ |= common(p, x, q, sign * y);
     }
+  const bool cancelled = cancels_;
+  for (const Quotient& x : sum(a, b, sign)) {
+    if (is_of_row(x.over)) continue;
+    std::string text = plain_sum(x, false);
+    if (text == kNumber) text = plain_sum(x, true);
+    if (text != kNumber) sums_.insert(text);
+  }
+  cancels_ = cancelled;
+}
+
+// ---- sums by their plain names
+// `launch`: with what is the same for all of a launch.
+std::string Expanded::plain(const Product& p, bool launch) const {
+  std::vector<std::string> of;
+  for (const auto& [letter, power] : p) {
+    const auto found = plain_.find(letter);
+    const std::string name = found == plain_.end() ? kUnknown : found->second;
+    if (name == kNumber || name == kOfRow || (!launch && name.starts_with(kOfLaunch))) continue;
+    const double by = name.starts_with("2^") ? std::copysign(1, power) : power;
+    of.push_back(by == 1 ? name : fmt::format("{}^{:.3g}", name, by));
+  }
+  std::sort(of.begin(), of.end());
+  return fmt::format("{}", fmt::join(of, " "));
+}
+
+std::string Expanded::plain(const Quotient& x) const {
+  const auto of = [&](const Sum& sum) {
+    std::set<std::string> terms;
+    for (const auto& [p, coefficient] : sum) terms.insert(plain(p, false));
+    return fmt::format("{}", fmt::join(terms, " + "));
+  };
+  const std::string under = of(x.under);
+  return under == kNumber ? of(x.over) : fmt::format("({}) / ({})", of(x.over), under);
+}
+
+// Of what a row hands on, and of no data: the log-sum.
+bool Expanded::is_of_row(const Sum& sum) const {
+  bool of_row = false;
+  for (const auto& [p, coefficient] : sum) {
+    const std::string name = plain(p, true);
+    if (name.find('@') != std::string::npos || name.find(kScore) != std::string::npos ||
+        name.find(kOutput) != std::string::npos)
+      return false;
+    for (const auto& [letter, power] : p)
+      of_row |= plain_.count(letter) && plain_.at(letter) == kOfRow;
+  }
+  return of_row;
+}
+
+// "": it is of one term, or of what has no name here. Integers are told apart by no name, so
+// several terms of them are one.
+std::string Expanded::plain_sum(const Quotient& x, bool launch) const {
+  std::vector<std::string> terms, negative;
+  std::set<std::string> of_integers;
+  for (const auto& [p, coefficient] : x.over) {
+    const std::string name = plain(p, launch);
+    if (name.find(kInteger) != std::string::npos && !of_integers.insert(name).second) continue;
+    const bool sign = of_integers.count(name) > 0 || coefficient > 0;
+    terms.push_back((sign ? "+" : "-") + name);
+    negative.push_back((of_integers.count(name) || !sign ? "+" : "-") + name);
+  }
+  std::sort(terms.begin(), terms.end());
+  std::sort(negative.begin(), negative.end());
+  const bool empty = std::all_of(terms.begin(), terms.end(), [](const std::string& t) {
+    return t.substr(1) == kNumber || t.substr(1) == kInteger;
+  });
+  if (terms.size() < 2 || empty) return kNumber;
+  const std::string under = x.under == kOne ? "" : plain({x.under, kOne});
+  return fmt::format("{} / {}", fmt::join(std::min(terms, negative), " "), under);
 }
 
 void Expanded::constant(const Arms& a) {
@@ -127,7 +197,10 @@ Arms Expanded::number(double x) const {
   return {{x == 0 ? Sum() : Sum{{Product(), x}}, kOne}};
 }
 
-Arms Expanded::letter(const std::string& name) const { return {{{{{{name, 1}}, 1}}, kOne}}; }
+Arms Expanded::letter(const std::string& name, const std::string& plain) {
+  plain_[name] = plain;
+  return {{{{{{name, 1}}, 1}}, kOne}};
+}
 
 Arms Expanded::sum(const Arms& a, const Arms& b, double sign) {
   return each(a, b, [&](const Quotient& x, const Quotient& y) {
@@ -167,18 +240,23 @@ Arms Expanded::power(const Arms& a, double exponent) {
     return out;
   }
   Arms out;
-  for (const Quotient& x : a)  // a root of a sum is a letter
-    out.insert({{{{{fmt::format("({})/({})", text(x.over), text(x.under)), exponent}}, 1}}, kOne});
+  for (const Quotient& x : a) {  // a root of a sum is a letter
+    const std::string root = fmt::format("({})/({})", text(x.over), text(x.under)), of = plain(x);
+    plain_[root] = of == kNumber ? kNumber : fmt::format("({})", of);
+    out.insert({{{{{root, exponent}}, 1}}, kOne});
+  }
   return out;
 }
 
-Arms Expanded::exp2(const Arms& a) const {
+Arms Expanded::exp2(const Arms& a) {
   Arms out;
   for (const Quotient& x : a) {
     Product p;
     double coefficient = 1;
     for (const auto& [product, c] : x.over) {
       const std::string of = fmt::format("2^({})/({})", text({{product, 1}}), text(x.under));
+      const std::string exponent = plain({{{product, 1}}, x.under});
+      plain_[of] = exponent == kNumber ? kNumber : fmt::format("2^({})", exponent);
       if (product.empty() && x.under == kOne)
         coefficient = std::exp2(c);
       else
@@ -193,12 +271,6 @@ Arms Expanded::exp2(const Arms& a) const {
 Arms Expanded::tanh(const Arms& a) {
   const Arms e = exp2(product(number(2 * std::numbers::log2e), a));
   return product(sum(e, number(1), -1), inverse(sum(e, number(1), 1)));
-}
-
-// e / (e + 1) with e = exp(x)
-Arms Expanded::sigmoid(const Arms& a) {
-  const Arms e = exp2(product(number(std::numbers::log2e), a));
-  return product(e, inverse(sum(e, number(1), 1)));
 }
 
 Arms Expanded::either(Arms a, const Arms& b) {

@@ -12,6 +12,10 @@
 // is rounded before the difference is taken, where a * (x - y) takes it exactly.
 //
 // No term cancels is what is claimed, so what is too large to multiply out counts as one that does.
+//
+// Where the function's own terms cancel, it matters which sums are taken: of x and y near each
+// other (x - y) * (x + y) is exact and x * x - y * y is not. So the sums that are written are kept,
+// each multiplied out, without its numbers, by names that program and function share: `plain` ones.
 #pragma once
 #include <map>
 #include <set>
@@ -38,15 +42,22 @@ using Arms = std::set<Quotient>;
 
 class Expanded {
  public:
+  static constexpr const char *kUnknown = "?", *kNumber = "", *kInteger = "#int",
+                              *kScore = "#score", *kOutput = "#output", *kTotal = "#total";
+  // What a row hands on (a sum, a reference) and what is the same for all of a launch.
+  static constexpr const char *kOfRow = "#", *kOfLaunch = "launch ";
+  // Of data that a row's keys share, and of data of a key.
+  static constexpr const char *kRow = "@i", *kKey = "@j", *kBoth = "@ij";
+
   Arms number(double x) const;
-  Arms letter(const std::string& name) const;
+  // `plain`: what it is called in sums. kNumber: it is left out there, as numbers are.
+  Arms letter(const std::string& name, const std::string& plain = kUnknown);
   Arms sum(const Arms& a, const Arms& b, double sign);
   Arms product(const Arms& a, const Arms& b);
   Arms inverse(const Arms& a) const;
   Arms power(const Arms& a, double exponent);
-  Arms exp2(const Arms& a) const;
+  Arms exp2(const Arms& a);
   Arms tanh(const Arms& a);
-  Arms sigmoid(const Arms& a);
   Arms either(Arms a, const Arms& b);
   // Notes that a sum of these is written, of which `shares` is asked.
   void written(const Arms& a, const Arms& b, double sign);
@@ -57,7 +68,12 @@ class Expanded {
   bool cancels() const { return cancels_; }
   // Whether terms of a sum that was written have a factor in common, which is no power of two.
   bool shares() const { return shares_; }
-  void forget() { cancels_ = shares_ = false; }
+  // The sums of two terms or more that were written.
+  const std::set<std::string>& sums() const { return sums_; }
+  void forget() {
+    cancels_ = shares_ = false;
+    sums_.clear();
+  }
 
  private:
   void add(Sum& to, const Product& p, double coefficient);
@@ -69,7 +85,14 @@ class Expanded {
   double elements(const Product& p) const;
   bool common(const Product& p, double x, const Product& q, double y) const;
 
+  std::string plain(const Product& p, bool launch) const;
+  std::string plain(const Quotient& x) const;
+  bool is_of_row(const Sum& sum) const;
+  std::string plain_sum(const Quotient& x, bool launch) const;
+
   std::set<std::string> constants_;
+  std::map<std::string, std::string> plain_;  // of each letter
+  std::set<std::string> sums_;
   bool cancels_ = false, shares_ = false;
 };
 

@@ -28,7 +28,7 @@ class OnlineSoftmax : public RealWalk {
  public:
   OnlineSoftmax(const tl::Program& program, const spec::Form& form,
                 const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
-      : RealWalk(program, form, sizes, blocks_of_queries(), vocabulary), form_(form) {
+      : RealWalk(program, form, sizes, blocks_of_queries(), vocabulary) {
     for (const spec::Term& term : form.terms) {
       for (const spec::ExprPtr& e : {term.score, term.keep, term.sink}) of_scores(e);
       for (const spec::Operand* operand : spec::operands(term))
@@ -85,6 +85,7 @@ class OnlineSoftmax : public RealWalk {
   }
 
   int most_of_rows() const override { return kOfRows; }
+  bool asks_for_sums() const override { return true; }
 
   void new_turn(State& state) const override {
     for (const std::string& s : within_turns_) state.filled.erase(s);
@@ -334,7 +335,6 @@ class OnlineSoftmax : public RealWalk {
     return (sum && is_zero(e->args[1])) || (reference && is_minus_infinity(e->args[1]));
   }
 
-  const spec::Form& form_;
   std::set<std::string> of_scores_;
   std::set<std::string> references_, factors_, sums_, carried_, within_turns_;
   Arms begun_;  // with what the reference begins

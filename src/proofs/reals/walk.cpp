@@ -271,8 +271,41 @@ int RealWalk::of_data(const ExprPtr& e, int scores) const {
 bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
   Scope inside = state;
   bind_element(inside);
-  if (eval(e, inside).sort == Term::real && cancels(e)) return true;
+  if (eval(e, inside).sort == Term::real && (cancels(e) || !another_sum(e).empty())) return true;
   return is_detour(e, inside, state, has);
+}
+
+std::string RealWalk::another_sum(const ExprPtr& e) {
+  if (!asks_for_sums()) return "";
+  for (const std::string& sum : formulas_.sums(e))
+    if (!sums_of_form_.count(sum)) return sum;
+  return "";
+}
+
+std::string RealWalk::plain(const ExprPtr& e) const {
+  const std::string name = tl::base_name(e);
+  if (scores_.count(name)) return Expanded::kScore;
+  if (outputs_.count(name)) return Expanded::kOutput;
+  if (is_handed_on(name) || rows_.count(name)) return Expanded::kOfRow;
+  const auto known = arguments_.find(name);
+  if (known == arguments_.end()) return Expanded::kInteger;
+  const std::string user = form_.user_name(name);
+  if (e->kind == ExprKind::name) return Expanded::kOfLaunch + user;
+  if (const auto places = places_of_form_.find(user);
+      places != places_of_form_.end() && places->second.size() == 1)
+    return *places->second.begin();
+  const auto mentions = [&](const char* index) {
+    return std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) {
+      bool found = false;
+      tl::rewrite(a, [&](const ExprPtr& part) {
+        found |= part->is_name(index);
+        return ExprPtr();
+      });
+      return found;
+    });
+  };
+  const bool row = mentions("i"), key = mentions("j");
+  return user + (row && key ? Expanded::kBoth : key ? Expanded::kKey : Expanded::kRow);
 }
 
 // An integer as a number of reals, and its negative.

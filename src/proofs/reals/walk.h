@@ -26,8 +26,12 @@ class RealWalk : protected Names {
   RealWalk(const tl::Program& program, const spec::Form& form,
            const std::map<std::string, Term>& sizes, const Blocks& blocks, Vocabulary& vocabulary)
       : Names(program, sizes, blocks, vocabulary),
+        form_(form),
         specified_(degrees_of(form)),
-        lost_(losses_of(form)) {}
+        lost_(losses_of(form)),
+        formulas_([this](const tl::ExprPtr& e) { return plain(e); }),
+        sums_of_form_(sums_of(form)),
+        places_of_form_(places_of(form)) {}
 
   // Scores in registers, since their product.
   struct Scores {
@@ -92,6 +96,9 @@ class RealWalk : protected Names {
   // but an output, which counts as the data that it is of.
   int of_data(const tl::ExprPtr& e, int scores) const;
   bool cancels(const tl::ExprPtr& e) { return formulas_.losses(e).beyond(lost_); }
+  // A sum in it that the specification takes nowhere; "" where there is none.
+  std::string another_sum(const tl::ExprPtr& e);
+  virtual bool asks_for_sums() const { return false; }
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
   // has none.
   bool is_detour(const tl::ExprPtr& e, const State& state) {
@@ -104,6 +111,7 @@ class RealWalk : protected Names {
   // A number, a vector or a sum, by what it is made of.
   void remember(const std::string& name, const tl::ExprPtr& e);
 
+  const spec::Form& form_;
   std::set<std::string> scores_, outputs_, weights_;
   std::set<std::string> rows_;  // locals
   const Degrees specified_;
@@ -131,6 +139,11 @@ class RealWalk : protected Names {
   bool is_detour(const tl::ExprPtr& e, const Scope& inside, const State& state,
                  const Degrees::Has& has);
 
+  // What a name, an element or a field is called in sums.
+  std::string plain(const tl::ExprPtr& e) const;
+
+  const std::set<std::string> sums_of_form_;
+  const std::map<std::string, std::set<std::string>> places_of_form_;
   std::map<std::string, int> degrees_;
   std::map<std::string, std::set<std::string>> arguments_;  // of each name that is made of some
   size_t bodies_ = 0;
