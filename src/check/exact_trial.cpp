@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "check/family.h"
 #include "check/packing.h"
@@ -144,11 +146,11 @@ struct Drawn {
 };
 
 std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, const Case& c,
-                               int draw, bool general, Diagnostics& diagnostics) {
+                               int draw, bool general, int levels, Diagnostics& diagnostics) {
   std::optional<spec::Problem> problem = problem_of(form, c, diagnostics);
   if (!problem) return std::nullopt;
   Drawn d{spec::named(form, std::move(*problem)),
-          std::make_unique<Algebra>(draw % Algebra::kChains, c.draws.seed * 64 + draw),
+          std::make_unique<Algebra>(draw % Algebra::kChains, c.draws.seed * 64 + draw, levels),
           {}};
   if (general) d.algebra->draw_integers();
   std::optional<exec::Launch> launch = bind(program, form, d.named, c, diagnostics);
@@ -159,13 +161,36 @@ std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, con
   return d;
 }
 
-}  // namespace
+// How many exponentials stand one in another, where `output` of them are in the output.
+int nested(const spec::ExprPtr& e, int output) {
+  if (!e) return 0;
+  if (e->kind == spec::Kind::output) return output;
+  int most = 0;
+  for (const spec::ExprPtr& a : e->args) most = std::max(most, nested(a, output));
+  static const std::set<std::string> exponentials = {"exp", "exp2", "tanh", "sigmoid", "**"};
+  return most + int(exponentials.count(e->name));
+}
 
-Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                      int draw, bool general) {
+// The algebra's levels that a form's exponentials need, the softmax's own among them.
+int levels_of(const Form& form) {
+  int most = 1;
+  for (const spec::Term& term : form.terms) {
+    const int own = term.normaliser == spec::Normaliser::softmax ? 1 : 0;
+    most = std::max({most, nested(term.score, 0) + own, nested(term.sink, 0) + own});
+  }
+  Form copy = form;
+  const int output = most;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    most = std::max(most, nested(e, output));
+  });
+  return std::min(most + 1, exact::kLevels);
+}
+
+Trial run_with(int levels, const tl::Program& program, const spec::Capture& capture, const Case& c,
+               int draw, bool general) {
   Trial trial;
   trial.valid = false;
-  const auto drawn = draw_case(program, capture.form, c, draw, general, trial.diagnostics);
+  const auto drawn = draw_case(program, capture.form, c, draw, general, levels, trial.diagnostics);
   if (!drawn) return trial;
   exec::Outcome run = exec::run(program, drawn->launch);
   trial.ran = std::move(run.ran);
@@ -175,10 +200,22 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   return trial;
 }
 
+}  // namespace
+
+Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
+                      int draw, bool general) {
+  const int levels = levels_of(capture.form);
+  Trial trial = run_with(levels, program, capture, c, draw, general);
+  // The program nests them deeper than the function.
+  if (levels < exact::kLevels && (trial.opaque & exact::Opaque::nested))
+    trial = run_with(exact::kLevels, program, capture, c, draw, general);
+  return trial;
+}
+
 void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
                   Counterexample& what) {
   Diagnostics ignored;
-  const auto drawn = draw_case(program, capture.form, c, draw, false, ignored);
+  const auto drawn = draw_case(program, capture.form, c, draw, false, exact::kLevels, ignored);
   if (!drawn) return;
   const auto locator =
       Family::of(capture.form).exact_locator(c, capture.form, drawn->named, drawn->launch);

@@ -25,8 +25,9 @@ std::string opaque_names(uint8_t bits) {
   return text;
 }
 
-Algebra::Algebra(int chain, uint64_t seed)
+Algebra::Algebra(int chain, uint64_t seed, int levels)
     : seed_(seed * kChains + chain),
+      levels_(levels),
       moduli_{Modulus(2 * kPrimes[chain] + 1), Modulus(kPrimes[chain]),
               Modulus((kPrimes[chain] - 1) / 2)} {
   for (int l = 0; l < kLevels; ++l) {
@@ -43,7 +44,7 @@ Algebra::Algebra(int chain, uint64_t seed)
     }
   }
   std::array<uint64_t, kLevels> x;
-  for (int l = 0; l < kLevels; ++l) x[l] = hash(0, Stream::symbol, l);
+  for (int l = 0; l < kLevels; ++l) x[l] = l < levels_ ? hash(0, Stream::symbol, l) : 0;
   log2e_ = number(x);
   log2e_.numerator = 1;
   ln2_ = reciprocal(log2e_);
@@ -65,7 +66,7 @@ Element Algebra::number(std::array<uint64_t, kLevels> x) const {
 
 Element Algebra::draw(uint64_t name) const {
   Element e;
-  for (int l = 0; l < kLevels; ++l) e.x[l] = hash(name, Stream::input, l);
+  for (int l = 0; l < levels_; ++l) e.x[l] = hash(name, Stream::input, l);
   e.numerator = 1;
   return e;
 }
@@ -77,7 +78,7 @@ Element Algebra::of_integer(int64_t value) const {
 
 Element Algebra::integer(int64_t value) const {
   Element e;
-  for (int l = 0; l < kLevels; ++l) {
+  for (int l = 0; l < levels_; ++l) {
     e.x[l] = moduli_[l].into(static_cast<uint64_t>(value < 0 ? -value : value));
     if (value < 0) e.x[l] = moduli_[l].negate(e.x[l]);
   }
@@ -106,7 +107,7 @@ Element Algebra::add(const Element& a, const Element& b) const {
   }
   if (a.kind == Kind::logarithm || b.kind == Kind::logarithm) return log_sum(a, b);
   Element e;
-  for (int l = 0; l < kLevels; ++l) e.x[l] = moduli_[l].add(a.x[l], b.x[l]);
+  for (int l = 0; l < levels_; ++l) e.x[l] = moduli_[l].add(a.x[l], b.x[l]);
   depend(e, a, b);
   if (a.denominator || b.denominator) {
     e.numerator = saturating<uint16_t>(
@@ -134,7 +135,7 @@ Element Algebra::mul(const Element& a, const Element& b) const {
   if (a.kind == Kind::logarithm) return log_multiple(a, b);
   if (b.kind == Kind::logarithm) return log_multiple(b, a);
   Element e;
-  for (int l = 0; l < kLevels; ++l) e.x[l] = moduli_[l].mul(a.x[l], b.x[l]);
+  for (int l = 0; l < levels_; ++l) e.x[l] = moduli_[l].mul(a.x[l], b.x[l]);
   depend(e, a, b);
   e.numerator = saturating<uint16_t>(uint64_t(a.numerator) + b.numerator);
   e.denominator = saturating<uint16_t>(uint64_t(a.denominator) + b.denominator);
@@ -145,7 +146,7 @@ Element Algebra::negate(const Element& a) const {
   if (a.kind == Kind::logarithm) return log_multiple(a, integer(-1));
   Element e = a;
   e.kind = opposite(a.kind);
-  for (int l = 0; l < kLevels; ++l) e.x[l] = moduli_[l].negate(a.x[l]);
+  for (int l = 0; l < levels_; ++l) e.x[l] = moduli_[l].negate(a.x[l]);
   return e;
 }
 
@@ -171,7 +172,7 @@ Element Algebra::reciprocal(const Element& a) const {
   if (a.x[0] == 0) return undefined(a, a);
   Element e = a;
   // Another level is 0 by a chance of 2^-59 and then stays so.
-  for (int l = 0; l < kLevels; ++l) e.x[l] = inverse_of(moduli_[l], a.x[l]);
+  for (int l = 0; l < levels_; ++l) e.x[l] = inverse_of(moduli_[l], a.x[l]);
   std::swap(e.numerator, e.denominator);
   return e;
 }
@@ -199,9 +200,13 @@ Element Algebra::exp2(const Element& a) const {
       return e;
     case Kind::number:
       e.x[0] = power_of(0, moduli_[1].from(a.x[1]));
-      e.x[1] = power_of(1, moduli_[2].from(a.x[2]));
       e.opaque[0] = a.opaque[1];
-      e.opaque[1] = a.opaque[2];
+      if (levels_ > 2) {
+        e.x[1] = power_of(1, moduli_[2].from(a.x[2]));
+        e.opaque[1] = a.opaque[2];
+      } else {
+        e.opaque[1] = e.opaque[0] | Opaque::nested;
+      }
       break;
     case Kind::logarithm: {
       const uint64_t c = a.x[2], one = moduli_[1].one();
@@ -216,14 +221,14 @@ Element Algebra::exp2(const Element& a) const {
         e.x[0] = p.mul(power, p.power(square, q.from(c)));
         e.opaque[0] |= Opaque::logarithms;
       }
-      e.x[1] = hash(e.x[0], Stream::exponential, 1);
+      if (levels_ > 2) e.x[1] = hash(e.x[0], Stream::exponential, 1);
       e.opaque[1] = e.opaque[0] | Opaque::nested;
       e.numerator = a.numerator;
       e.denominator = a.denominator;
       break;
     }
   }
-  e.x[2] = hash(e.x[0], Stream::exponential, 2);
+  if (levels_ > 2) e.x[2] = hash(e.x[0], Stream::exponential, 2);
   e.opaque[2] = e.opaque[1] | Opaque::nested;
   e.exponent_degree =
       std::max(a.exponent_degree, saturating<uint16_t>(uint64_t(a.numerator) + a.denominator));
@@ -252,7 +257,7 @@ double Algebra::error_bound(const Element& a, const Element& b) const {
   const double exponents = std::max(a.exponent_degree, b.exponent_degree);
   const bool log = a.kind == Kind::logarithm || b.kind == Kind::logarithm;
   const double bound = (log ? 2 : 1) * degree + exponents * count * (count - 1) / 2;
-  return std::min(1.0, std::max(bound, 1.0) / static_cast<double>(prime(kLevels - 1)));
+  return std::min(1.0, std::max(bound, 1.0) / static_cast<double>(prime(levels_ - 1)));
 }
 
 }  // namespace kw::exact

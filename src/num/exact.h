@@ -6,7 +6,8 @@
 //   level 2  mod r   the number as an exponent of an exponent
 // + - * / act on each level, and exp2 shifts: level 0 of exp2(x) is g^(level 1 of x), level 1 is
 // h^(level 2 of x), for g of order q modulo p and h of order r modulo q. (Two levels are Mirage's,
-// OSDI 2025; the third makes the exponential of a tanh exact.)
+// OSDI 2025; the third makes the exponential of a tanh exact. Where nothing nests them two are
+// enough, and a third of the work is left out.)
 //
 // Identities. These hold always, for every seed, so two values that differ are of two formulas that
 // no chain of them makes equal:
@@ -77,7 +78,9 @@ struct Element {
 class Algebra {
  public:
   static constexpr int kChains = 3;  // of primes
-  Algebra(int chain, uint64_t seed);
+  // With two levels all exponentials are one as exponents: where `nested` is on the path of a
+  // result, nothing follows, and three are wanted.
+  Algebra(int chain, uint64_t seed, int levels = kLevels);
   virtual ~Algebra() = default;
 
   // An input: uniform at each level, by its name.
@@ -148,6 +151,7 @@ class Algebra {
   uint64_t power_of(int level, uint64_t exponent) const;  // of the level's generator
 
   uint64_t seed_;
+  int levels_;
   bool draws_integers_ = false;
   std::array<Modulus, kLevels> moduli_;
   std::array<uint64_t, kLevels> generator_;  // of order (n - 1) / 2 at its level

@@ -82,7 +82,7 @@ Element Algebra::plain(const Element& a) const {
   Element e = a;
   e.kind = Kind::number;
   const uint64_t key = residue(a);
-  for (int l = 0; l < kLevels; ++l) {
+  for (int l = 0; l < levels_; ++l) {
     e.x[l] = hash(key, Stream::log_power, l);
     e.opaque[l] = a.opaque[0] | Opaque::logarithms;
   }
@@ -101,14 +101,14 @@ Element Algebra::sqrt(const Element& a) const {
   depend(e, a, a);
   e.exponentials = a.exponentials;
   if (rest == 0) return e;
-  for (int l = 0; l < kLevels; ++l) e.x[l] = moduli_[l].one();
+  for (int l = 0; l < levels_; ++l) e.x[l] = moduli_[l].one();
   if (rest < (uint64_t(1) << 31))
     for (uint64_t prime : {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31})
       for (; rest % prime == 0; rest /= prime)
-        for (int l = 0; l < kLevels; ++l)
+        for (int l = 0; l < levels_; ++l)
           e.x[l] = moduli_[l].mul(e.x[l], moduli_[l].root(moduli_[l].into(prime)));
   if (rest == 1) return e;
-  for (int l = 0; l < kLevels; ++l) {
+  for (int l = 0; l < levels_; ++l) {
     e.x[l] = hash(a.x[0], Stream::square_root, l);
     e.opaque[l] |= a.opaque[0] | Opaque::root;
   }
@@ -122,7 +122,7 @@ Element Algebra::sqrt(const Element& a) const {
 std::optional<int64_t> Algebra::small_integer(const Element& a) const {
   if (a.kind != Kind::number) return std::nullopt;
   std::optional<int64_t> value;
-  for (int l = 0; l < kLevels; ++l) {
+  for (int l = 0; l < levels_; ++l) {
     const uint64_t x = moduli_[l].from(a.x[l]), minus = moduli_[l].n() - x;
     constexpr uint64_t kBelow = uint64_t(1) << 31;
     if (x >= kBelow && minus >= kBelow) return std::nullopt;
@@ -171,7 +171,7 @@ Element Algebra::opaque(uint64_t function, const Element& a) const {
   depend(e, a, a);
   e.exponentials = a.exponentials;
   const uint64_t key = residue(a) + static_cast<uint64_t>(a.kind);
-  for (int l = 0; l < kLevels; ++l) {
+  for (int l = 0; l < levels_; ++l) {
     e.x[l] = hash(key, kFunctions + function, l);
     e.opaque[l] = a.opaque[0] | Opaque::function;
   }

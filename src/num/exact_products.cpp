@@ -36,10 +36,10 @@ void summarise(Rows::Summary& s, const Element& e) {
 
 // at(r, k) is an element, plain(e) what a logarithm is as a number.
 template <class At, class Plain>
-Rows rows_of(int rows, int depth, At at, Plain plain) {
+Rows rows_of(int rows, int depth, int levels, At at, Plain plain) {
   Rows out;
   out.length = (size_t(depth) + 7) / 8 * 8;
-  for (auto& level : out.x) level.resize(rows * out.length);
+  for (int l = 0; l < levels; ++l) out.x[l].resize(rows * out.length);
   out.summary.resize(rows);
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < depth; ++k) {
@@ -47,7 +47,7 @@ Rows rows_of(int rows, int depth, At at, Plain plain) {
       const Element number = given.kind == Kind::logarithm ? plain(given) : Element();
       const Element& e = given.kind == Kind::logarithm ? number : given;
       summarise(out.summary[r], e);
-      for (int l = 0; l < kLevels; ++l) out.x[l][r * out.length + k] = e.x[l];
+      for (int l = 0; l < levels; ++l) out.x[l][r * out.length + k] = e.x[l];
     }
   return out;
 }
@@ -91,15 +91,16 @@ void Algebra::add_product(int rows, int depth, int columns, const Element* a, co
   const auto in_b = [&](int j, int k) -> const Element& {
     return b[transposed ? size_t(j) * depth + k : size_t(k) * columns + j];
   };
-  const Rows left = rows_of(rows, depth, in_a, number);
-  const Rows right = rows_of(columns, depth, in_b, number);
+  const Rows left = rows_of(rows, depth, levels_, in_a, number);
+  const Rows right = rows_of(columns, depth, levels_, in_b, number);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j) {
       const Rows::Summary &x = left.summary[i], &y = right.summary[j];
       if (x.number && y.number && (x.zero || y.zero)) continue;
       Element sum = dependence(x, y);
       if (!x.number || !y.number) sum.kind = Kind::undefined;
-      for (int l = 0; l < kLevels; ++l)
+      const bool lost = levels_ == 2 && (sum.opaque[1] & Opaque::nested);
+      for (int l = 0; l < (lost ? 1 : levels_); ++l)
         sum.x[l] = dot(moduli_[l], left.length, &left.x[l][i * left.length],
                        &right.x[l][j * right.length]);
       Element& to = c[size_t(i) * columns + j];

@@ -9,9 +9,13 @@ import argparse
 import contextlib
 import json
 import logging
+import os
 import pathlib
 import sys
 import warnings
+
+# Before PyTorch is loaded: threads that wait for small products would take turns of whoever runs beside.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from .capture import capture_file
 from .diagnostic import Problem, fault, of_machine

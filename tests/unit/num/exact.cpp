@@ -69,6 +69,25 @@ TEST_P(Laws, an_exponential_of_an_exponential_is_exact_and_a_third_is_opaque) {
   EXPECT_EQ(both.opaque[0], 0);
 }
 
+// What it gives up is said: two exponentials as exponents are one.
+TEST(Exact, two_levels_are_enough_for_one_exponential) {
+  const Algebra a(0, 1, 2), whole(0, 1);
+  const Element x = a.draw(1), y = a.draw(2);
+  EXPECT_TRUE(a.equal(a.exp2(a.add(x, y)), a.mul(a.exp2(x), a.exp2(y))).holds);
+  EXPECT_EQ(a.equal(a.exp2(x), a.exp2(y)).opaque, 0);
+  EXPECT_FALSE(a.equal(a.exp2(x), a.exp2(y)).holds);
+  EXPECT_EQ(a.exp2(x).x[0], whole.exp2(whole.draw(1)).x[0]);
+  const Algebra::Truth nested = a.equal(a.exp2(a.exp2(x)), a.exp2(a.exp2(y)));
+  EXPECT_EQ(nested.opaque, Opaque::nested);
+  EXPECT_TRUE(nested.holds);
+  const Element left[] = {a.exp2(x), a.exp2(y)}, right[] = {x, y};
+  Element sum = a.integer(0);
+  a.add_product(1, 2, 1, left, right, true, &sum);
+  EXPECT_EQ(sum.opaque[0], 0);
+  EXPECT_TRUE(a.equal(sum, a.add(a.mul(left[0], x), a.mul(left[1], y))).holds);
+  EXPECT_EQ(a.exp2(sum).opaque[0], Opaque::nested);
+}
+
 TEST_P(Laws, sigmoid_and_tanh_are_what_they_are_by_exponentials) {
   const Element x = any(), one = A.integer(1), half = A.reciprocal(A.integer(2));
   const Element sigmoid = A.sigmoid(x), ex = A.exp(x);
