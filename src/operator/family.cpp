@@ -30,13 +30,17 @@ constexpr Entry kFamilies[] = {
 struct Strange {
   double value;
   Span span;
+  std::optional<int64_t> integer;
 };
 std::optional<Strange> strange_number(const ExprPtr& e, Span around) {
   if (!e) return std::nullopt;
   if (e->span.known()) around = e->span;
   if (e->kind == Kind::number && e->type == Type::real && e->value != 0 && !std::isinf(e->value) &&
       !std::isnormal(static_cast<float>(e->value)))
-    return Strange{e->value, around};
+    return Strange{e->value, around, std::nullopt};
+  if (e->kind == Kind::number && e->type == Type::integer &&
+      (e->integer > INT32_MAX || e->integer < -INT32_MAX))
+    return Strange{double(e->integer), around, e->integer};
   for (const ExprPtr& a : e->args)
     if (const auto found = strange_number(a, around)) return found;
   return std::nullopt;
@@ -52,7 +56,8 @@ Span written_at(const Graph& graph, double number, const Span& otherwise) {
 }
 
 // 0 * inf, written out, makes every score NaN. Numbers beyond fp32's normal ones are others in
-// fp64, where the goldens come from, and instructions differ about them.
+// fp64, where the goldens come from, and instructions differ about them. Kernels' integers have 32
+// bits.
 bool are_numbers(const Form& form, const Graph& graph, Diagnostics& diagnostics) {
   Form copy = form;
   std::optional<Strange> found;
@@ -60,6 +65,15 @@ bool are_numbers(const Form& form, const Graph& graph, Diagnostics& diagnostics)
     if (!found) found = strange_number(e, graph.span);
   });
   if (!found) return true;
+  if (found->integer) {
+    diagnostics
+        .error("spec.number", written_at(graph, found->value, found->span),
+               fmt::format("the integer {}, written here or made of others, is beyond {}, the "
+                           "largest that 32 bits hold, in which kernels compute",
+                           *found->integer, INT32_MAX))
+        .hint = "compare smaller integers: divide both sides, or say what the mask keeps otherwise";
+    return false;
+  }
   if (!std::isnan(found->value)) {
     diagnostics
         .error("spec.number", written_at(graph, found->value, found->span),

@@ -14,7 +14,8 @@ import torch
 
 from . import agreement, built_in, random, reach, table_sizes
 from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
-from .graph import Sizes, number
+from .graph import Sizes, number, operator_name
+from .sixteen_bits import PRODUCTS
 from .trace import is_operand
 
 # (B, M, N): one, and around the tile sizes 64 and 128; M < N, M = N and M > N.
@@ -25,6 +26,7 @@ CASES = [
     (4, 17, 16), (1, 191, 65), (1, 63, 128), (2, 66, 129),
 ]
 SEED = 20240501
+POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "pow"}  # of what is not negative
 TWICE = 8  # of so many cases the function is called twice in one (the call is half of what a case takes)
 
 
@@ -90,10 +92,32 @@ def _sizes_of_case(symbols, case, product):
     return values
 
 
-def _draw_of(value, index, longest, as_example, times=1):
+def _of_positive(traced):
+    """The streams of arguments that the function takes a logarithm or a root of, on a way without a product of matrices."""
+    graph = traced.program.graph
+    given = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
+    streams = dict(zip(traced.program.graph_signature.user_inputs, given))
+    out = set()
+    for node in graph.nodes:
+        if node.op != "placeholder" or node.name not in streams:
+            continue
+        seen, ahead = {node}, [node]
+        while ahead:
+            for user in ahead.pop().users:
+                name = operator_name(user).rstrip("_") if user.op == "call_function" else ""
+                if name in POSITIVE:
+                    out.add(streams[node.name])
+                if user not in seen and name not in PRODUCTS | POSITIVE:
+                    seen.add(user)
+                    ahead.append(user)
+    return out
+
+
+def _draw_of(value, index, longest, as_example, times=1, of_positive=False):
     """How an argument of case `index` is drawn.
 
-    Operands are normal. Integers take, in turn, 0 .. the longest size (`times` as much), the example's own range, and
+    Operands are normal, and so is whatever has as many dimensions, but for what is positive in the example and has a logarithm
+    or a root taken. Integers take, in turn, 0 .. the longest size (`times` as much), the example's own range, and
     a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Integers beyond
     any size are words of bits: they take all bits alike, in all words or in each, and the example's own
     range. None is drawn beyond what its type holds. Other floats spread as in the example. A number keeps the
@@ -124,10 +148,10 @@ def _draw_of(value, index, longest, as_example, times=1):
             return {"kind": "integer", "low": min(0, low), "high": min(1 + times * longest // 16, most)}
         how = {"kind": "integer", "low": min(0, low), "high": min(times * longest, most)}
         return how if most < 2**24 else {**how, "times_longest": times}  # eight bits do not grow with a length
-    if value.dim() >= 3:
-        return {"kind": "normal", "scale": 1.0}
     finite = value.double()
     finite = finite[finite.isfinite()]
+    if value.dim() >= 3 and not (of_positive and finite.numel() and finite.min() >= 0):
+        return {"kind": "normal", "scale": 1.0}
     if finite.numel() and finite.min() >= 0:
         return {"kind": "uniform", "scale": float(finite.max()) or 1.0}
     return {"kind": "normal", "scale": float(finite.std()) if finite.numel() > 1 else 1.0}
@@ -322,11 +346,11 @@ def _times_longest(value, longest):
 def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
     longest = max(values.values(), default=1)
     of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
-    positive = built_in.divisors(spec.names, traced)
+    positive, of_positive = built_in.divisors(spec.names, traced), _of_positive(traced)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
-        hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example))
-                for s in streams}
+        hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example),
+                            s in of_positive) for s in streams}
         for s in streams:  # what divides is positive
             if hows[s].get("low") == 0 and spec.names[s] in positive:
                 hows[s]["low"] = 1

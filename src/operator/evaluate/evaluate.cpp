@@ -215,12 +215,14 @@ void Evaluator::fill_scores(int term, int64_t b, int64_t h, int64_t i, double dr
 Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
   double highest = -HUGE_VAL;
   fill_scores(t, b, h, i, -HUGE_VAL);
-  // Written so that a NaN becomes the maximum, and with it the row.
-  for (int64_t j = 0; j < N_; ++j)
-    if (!(weights_[j] <= highest)) highest = weights_[j];
+  // A NaN becomes the maximum and stays it, and with it the row.
+  const auto raise = [&](double x) {
+    if (!std::isnan(highest) && !(x <= highest)) highest = x;
+  };
+  for (int64_t j = 0; j < N_; ++j) raise(weights_[j]);
   const bool none_kept = highest == -HUGE_VAL;
   const double sink = terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
-  if (!(sink <= highest)) highest = sink;
+  raise(sink);
   Total total;
   for (int64_t j = 0; j < N_; ++j) {
     if (none_kept)

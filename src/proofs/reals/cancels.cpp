@@ -13,36 +13,19 @@
 namespace kw::proofs {
 namespace {
 
-std::string plain_place(bool row, bool key) {
-  return row && key ? Expanded::kBoth : key ? Expanded::kKey : Expanded::kRow;
-}
-
 // An operation that is followed no further, by what it is of: sums in that are asked for alone.
 std::string plain_call(const std::string& name, const std::set<std::string>& of) {
   return of.empty() ? Expanded::kNumber : fmt::format("{}({})", name, fmt::join(of, " "));
 }
 
-std::string plain(const spec::ExprPtr& e);
-
-std::set<std::string> leaves(const spec::ExprPtr& e) {
-  const bool leaf = e->args.empty() || e->type != spec::Type::real || e->kind == spec::Kind::read;
-  std::set<std::string> out;
-  if (leaf && plain(e) != Expanded::kNumber) out.insert(plain(e));
-  if (!leaf)
-    for (const spec::ExprPtr& a : e->args) out.merge(leaves(a));
-  return out;
-}
-
-// What an operand of the specification's is called in sums.
-std::string plain(const spec::ExprPtr& e) {
+// What a part of the specification's formulas is called in sums, of which `of` are.
+std::string plain(const spec::ExprPtr& e, const std::set<std::string>& of) {
   using spec::Kind;
   if (e->type != spec::Type::real)
     return spec::is_number(e) ? Expanded::kNumber : Expanded::kInteger;
-  if (e->kind == Kind::number || e->kind == Kind::infinity) return Expanded::kNumber;
   if (e->kind == Kind::score) return Expanded::kScore;
   if (e->kind == Kind::output) return Expanded::kOutput;
   if (e->kind == Kind::total) return Expanded::kTotal;
-  if (e->kind == Kind::unary && e->name == "float") return plain(e->args[0]);
   if (e->kind == Kind::argument) return Expanded::kOfLaunch + e->name;
   if (e->kind == Kind::read) {
     const auto mentions = [&](const char* index) {
@@ -50,10 +33,9 @@ std::string plain(const spec::ExprPtr& e) {
         return spec::mentions(a, Kind::index, index);
       });
     };
-    return e->name + plain_place(mentions("i"), mentions("j"));
+    return e->name + Expanded::place(mentions("i"), mentions("j"));
   }
-  if (e->name == "log" || e->name == "log2") return plain_call("log2", leaves(e));
-  return plain_call(e->name, leaves(e));
+  return plain_call(e->name == "log" ? "log2" : e->name, of);
 }
 
 Arms arms_of(const spec::ExprPtr& e, Expanded& x);
@@ -85,7 +67,7 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
   using spec::Kind;
   const auto of = [&](size_t n) { return arms_of(e->args[n], x); };
   if (e->type != spec::Type::real)
-    return spec::is_number(e) ? x.number(double(e->integer)) : x.letter(print(e), plain(e));
+    return spec::is_number(e) ? x.number(double(e->integer)) : x.letter(print(e), plain(e, {}));
   if (e->kind == Kind::number) return x.number(e->value);
   if (e->kind == Kind::infinity) return {};
   if (e->kind == Kind::where) return x.either(of(1), of(2));
@@ -119,9 +101,10 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
     if (op == "abs") return x.either(of(0), x.product(x.number(-1), of(0)));
     if (op == "float") return of(0);
   }
+  std::set<std::string> names;
   for (size_t n = 0; n < e->args.size(); ++n)
-    if (e->kind != Kind::read) of(n);
-  return x.letter(print(e), plain(e));
+    if (e->kind != Kind::read) names.merge(x.names(of(n)));
+  return x.letter(print(e), plain(e, names));
 }
 
 }  // namespace
@@ -141,6 +124,10 @@ std::set<std::string> sums_of(const spec::Form& form) {
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (e) arms_of(e, expanded);
   });
+  for (const spec::Term& term : form.terms)  // a softmax's own exponentials
+    if (term.normaliser == spec::Normaliser::softmax && term.score)
+      expanded.exp2(
+          expanded.product(expanded.number(std::numbers::log2e), arms_of(term.score, expanded)));
   return expanded.sums();
 }
 
@@ -149,7 +136,7 @@ std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      if (part->kind == spec::Kind::read) out[part->name].insert(plain(part));
+      if (part->kind == spec::Kind::read) out[part->name].insert(plain(part, {}));
       return spec::ExprPtr();
     });
   });
@@ -203,24 +190,19 @@ Arms Formulas::letter(const tl::ExprPtr& e) {
   return expanded_.letter(tl::print(whole), plain(whole));
 }
 
-std::string Formulas::plain(const tl::ExprPtr& e) const {
+std::string Formulas::plain(const tl::ExprPtr& e) {
   using tl::ExprKind;
-  if (e->kind == ExprKind::integer || e->kind == ExprKind::real) return Expanded::kNumber;
   if (e->kind == ExprKind::name || e->kind == ExprKind::index || e->kind == ExprKind::field)
     return plain_(e);
   if (e->kind == ExprKind::call && e->text == "f32") return Expanded::kInteger;
-  return plain_call(e->text, leaves(e));
-}
-
-std::set<std::string> Formulas::leaves(const tl::ExprPtr& e) const {
-  using tl::ExprKind;
-  const bool leaf = e->args.empty() || e->kind == ExprKind::index || e->kind == ExprKind::field ||
-                    (e->kind == ExprKind::call && e->text == "f32");
-  std::set<std::string> out;
-  if (leaf && plain(e) != Expanded::kNumber && plain(e) != Expanded::kOfRow) out.insert(plain(e));
-  if (!leaf)
-    for (const tl::ExprPtr& a : e->args) out.merge(leaves(a));
-  return out;
+  const Expanded::Noted before = expanded_.noted();
+  std::set<std::string> names;
+  for (const tl::ExprPtr& a : e->args) {
+    const bool named = a->kind == ExprKind::name || a->kind == ExprKind::index;
+    if (!named || plain_(a) != Expanded::kOfRow) names.merge(expanded_.names(arms(a)));
+  }
+  expanded_.note(before);
+  return plain_call(e->text, names);
 }
 
 // Letters are told apart by their text, in which a name may stand for one thing here and another

@@ -55,8 +55,7 @@ class Formulas {
 
  private:
   Arms letter(const tl::ExprPtr& e);
-  std::string plain(const tl::ExprPtr& e) const;
-  std::set<std::string> leaves(const tl::ExprPtr& e) const;
+  std::string plain(const tl::ExprPtr& e);
   tl::ExprPtr with_lets(const tl::ExprPtr& e) const;
   std::optional<double> whole(const tl::ExprPtr& e) const;
   Arms of_call(const tl::ExprPtr& e);

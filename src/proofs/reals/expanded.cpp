@@ -77,21 +77,35 @@ void Expanded::written(const Arms& a, const Arms& b, double sign) {
   for (const Quotient& left : a)
     for (const Quotient& right : b) {
       if (left.under == right.under)
-        for (const auto& [p, x] : left.under) shares_ |= elements(p) > 0;
+        for (const auto& [p, x] : left.under) noted_.shares |= elements(p) > 0;
       for (const auto& [p, x] : left.over)
-        for (const auto& [q, y] : right.over) shares_ |= common(p, x, q, sign * y);
+        for (const auto& [q, y] : right.over) noted_.shares |= common(p, x, q, sign * y);
     }
-  const bool cancelled = cancels_;
+  const bool cancelled = noted_.cancels;
   for (const Quotient& x : sum(a, b, sign)) {
     if (is_of_row(x.over)) continue;
     std::string text = plain_sum(x, false);
     if (text == kNumber) text = plain_sum(x, true);
-    if (text != kNumber) sums_.insert(text);
+    if (text != kNumber) noted_.sums.insert(text);
   }
-  cancels_ = cancelled;
+  noted_.cancels = cancelled;
 }
 
 // ---- sums by their plain names
+std::set<std::string> Expanded::names(const Arms& a) const {
+  std::set<std::string> out;
+  for (const Quotient& x : a)
+    for (const Sum* sum : {&x.over, &x.under})
+      for (const auto& [p, coefficient] : *sum)
+        for (const auto& [letter, power] : p) {
+          const auto found = plain_.find(letter);
+          out.insert(found == plain_.end() ? kUnknown : found->second);
+        }
+  out.erase(kNumber);
+  out.erase(kOfRow);
+  return out;
+}
+
 // `launch`: with what is the same for all of a launch.
 std::string Expanded::plain(const Product& p, bool launch) const {
   std::vector<std::string> of;
@@ -130,6 +144,19 @@ bool Expanded::is_of_row(const Sum& sum) const {
   return of_row;
 }
 
+// With its signs: exp(x) leaves the range where exp(-x) is small. "": of no data.
+std::string Expanded::plain_exponent(const Quotient& x) const {
+  if (is_of_row(x.over)) return kNumber;
+  std::set<std::string> terms;
+  for (const auto& [p, coefficient] : x.over) {
+    const std::string name = plain(p, false);
+    if (name == kNumber) continue;
+    terms.insert((name.find(kInteger) == std::string::npos && coefficient < 0 ? "-" : "+") + name);
+  }
+  const std::string under = x.under == kOne || terms.empty() ? kNumber : plain({x.under, kOne});
+  return fmt::format("{}{}", fmt::join(terms, " "), under == kNumber ? kNumber : " / " + under);
+}
+
 // "": it is of one term, or of what has no name here. Integers are told apart by no name, so
 // several terms of them are one.
 std::string Expanded::plain_sum(const Quotient& x, bool launch) const {
@@ -162,21 +189,21 @@ void Expanded::constant(const Arms& a) {
 void Expanded::add(Sum& to, const Product& p, double coefficient) {
   if (coefficient == 0) return;
   double& sum = to[p];
-  cancels_ |= sum * coefficient < 0;
+  noted_.cancels |= sum * coefficient < 0;
   sum += coefficient;
   if (sum == 0) to.erase(p);
-  cancels_ |= to.size() > kTerms;
+  noted_.cancels |= to.size() > kTerms;
 }
 
 Sum Expanded::multiplied(const Sum& a, const Sum& b) {
   Sum out;
   if (a.size() * b.size() > kTerms)
-    cancels_ = true;
+    noted_.cancels = true;
   else
     for (const auto& [p, x] : a)
       for (const auto& [q, y] : b) {
         for (const auto& [letter, power] : q)
-          cancels_ |= p.count(letter) && p.at(letter) * power < 0;
+          noted_.cancels |= p.count(letter) && p.at(letter) * power < 0;
         add(out, times(p, q), x * y);
       }
   return out;
@@ -187,7 +214,7 @@ Arms Expanded::each(const Arms& a, const Arms& b, const Of& of) {
   Arms out;
   for (const Quotient& x : a)
     for (const Quotient& y : b) out.insert(of(x, y));
-  cancels_ |= out.size() > kArms;
+  noted_.cancels |= out.size() > kArms;
   if (out.size() > kArms) out.erase(std::next(out.begin(), kArms), out.end());
   return out;
 }
@@ -220,7 +247,7 @@ Arms Expanded::product(const Arms& a, const Arms& b) {
     Quotient out = {multiplied(x.over, y.over), multiplied(x.under, y.under)};
     if (out.under.empty()) return out;
     for (const auto& [letter, power] : out.under.begin()->first)
-      cancels_ |= shared(out.under, letter) * shared(out.over, letter) > 0;
+      noted_.cancels |= shared(out.under, letter) * shared(out.over, letter) > 0;
     return out;
   });
 }
@@ -252,6 +279,8 @@ Arms Expanded::exp2(const Arms& a) {
   Arms out;
   for (const Quotient& x : a) {
     Product p;
+    if (const std::string exponent = plain_exponent(x); exponent != kNumber)
+      noted_.sums.insert(fmt::format("2^({})", exponent));
     double coefficient = 1;
     for (const auto& [product, c] : x.over) {
       const std::string of = fmt::format("2^({})/({})", text({{product, 1}}), text(x.under));
@@ -275,7 +304,7 @@ Arms Expanded::tanh(const Arms& a) {
 
 Arms Expanded::either(Arms a, const Arms& b) {
   a.insert(b.begin(), b.end());
-  cancels_ |= a.size() > kArms;
+  noted_.cancels |= a.size() > kArms;
   return a;
 }
 

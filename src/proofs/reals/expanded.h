@@ -46,8 +46,12 @@ class Expanded {
                               *kScore = "#score", *kOutput = "#output", *kTotal = "#total";
   // What a row hands on (a sum, a reference) and what is the same for all of a launch.
   static constexpr const char *kOfRow = "#", *kOfLaunch = "launch ";
-  // Of data that a row's keys share, and of data of a key.
-  static constexpr const char *kRow = "@i", *kKey = "@j", *kBoth = "@ij";
+  // Data of a row, of a key, of both, and of neither.
+  static constexpr const char *kRow = "@i", *kKey = "@j", *kBoth = "@ij", *kNeither = "@";
+
+  static std::string place(bool row, bool key) {
+    return row && key ? kBoth : key ? kKey : row ? kRow : kNeither;
+  }
 
   Arms number(double x) const;
   // `plain`: what it is called in sums. kNumber: it is left out there, as numbers are.
@@ -65,15 +69,21 @@ class Expanded {
   void constant(const Arms& a);
 
   // Whether terms of something that was built have cancelled.
-  bool cancels() const { return cancels_; }
+  bool cancels() const { return noted_.cancels; }
   // Whether terms of a sum that was written have a factor in common, which is no power of two.
-  bool shares() const { return shares_; }
+  bool shares() const { return noted_.shares; }
   // The sums of two terms or more that were written.
-  const std::set<std::string>& sums() const { return sums_; }
-  void forget() {
-    cancels_ = shares_ = false;
-    sums_.clear();
-  }
+  const std::set<std::string>& sums() const { return noted_.sums; }
+  // What its letters are called in sums.
+  std::set<std::string> names(const Arms& a) const;
+  // What the four above have found since it was forgotten.
+  struct Noted {
+    bool cancels = false, shares = false;
+    std::set<std::string> sums;
+  };
+  const Noted& noted() const { return noted_; }
+  void note(const Noted& found) { noted_ = found; }
+  void forget() { noted_ = {}; }
 
  private:
   void add(Sum& to, const Product& p, double coefficient);
@@ -88,12 +98,12 @@ class Expanded {
   std::string plain(const Product& p, bool launch) const;
   std::string plain(const Quotient& x) const;
   bool is_of_row(const Sum& sum) const;
+  std::string plain_exponent(const Quotient& x) const;
   std::string plain_sum(const Quotient& x, bool launch) const;
 
   std::set<std::string> constants_;
   std::map<std::string, std::string> plain_;  // of each letter
-  std::set<std::string> sums_;
-  bool cancels_ = false, shares_ = false;
+  Noted noted_;
 };
 
 }  // namespace kw::proofs

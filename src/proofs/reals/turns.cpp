@@ -75,8 +75,31 @@ class OnlineSoftmax : public RealWalk {
     if (references_.size() > 1 || factors_.size() > 1) open("two references");
     for (const std::string& s : sums_)
       if (!within_turns_.count(s)) carried_.insert(s);
+    if (hides_numbers_of_rows())
+      open("no log-sums are given, in which a number of the row would show");
     if (carried_.size() > 1)
       open(fmt::format("two sums, {} and {}", *carried_.begin(), *carried_.rbegin()));
+  }
+
+  // What is added to all scores of a row a softmax takes off again: where the function adds
+  // something, outputs alone do not show which of it is left.
+  bool hides_numbers_of_rows() const {
+    const spec::Term& term = form_.terms[0];
+    bool adds = false;
+    spec::rewrite(term.score, [&](const spec::ExprPtr& e) {
+      if (spec::is_binary(e, "+") || spec::is_binary(e, "-"))
+        for (const spec::ExprPtr& a : e->args)
+          adds |= e->type == spec::Type::real && !spec::is_number(a) &&
+                  !spec::mentions(a, spec::Kind::score);
+      return spec::ExprPtr();
+    });
+    if (!adds || term.normaliser != spec::Normaliser::softmax) return false;
+    for (const Stmt& s : program_.body)
+      for (const Stmt& a : s.body)
+        if (tl::is(a.op, Family::tensor))
+          for (const tl::Item& d : a.names())
+            if (d.name == "lse") return false;
+    return true;
   }
 
   bool is_handed_on(const std::string& name) const override {
@@ -147,7 +170,7 @@ class OnlineSoftmax : public RealWalk {
     }
     if (state.turn || !state.filled.count(name) || degree(s.value(), state) > kOutputs ||
         of_data(s.value(), 1) > specified_.score + specified_.output - 1 ||
-        is_detour(s.value(), state))
+        !divides_first(s.value(), name, state) || is_detour(s.value(), state))
       return other(s);
     formulas_.set(name, s.value(), state.sometimes);
     gain_behind_ += constants_.gain(s.value());
@@ -171,6 +194,35 @@ class OnlineSoftmax : public RealWalk {
     if (!specified_.sink) return is_minus_infinity(e);
     return is_zero(e) ||
            (e->kind == ExprKind::name && !constants_.counts(e) && constants_.gain(e) <= most_gain_);
+  }
+
+  // acc[i, j] * inverse[i] before it meets data: an output that is not divided yet is as large as
+  // the number of keys lets it be, and times exp(gate) beyond fp32's range.
+  bool divides_first(const ExprPtr& e, const std::string& acc, const State& state) const {
+    const auto is_row = [&](const ExprPtr& a) {
+      const auto local = state.locals.find(tl::base_name(a));
+      return a->kind == ExprKind::index && local != state.locals.end() && local->second.degree > 0;
+    };
+    const auto is_acc = [&](const ExprPtr& a) {
+      return a->kind == ExprKind::index && tl::base_name(a) == acc;
+    };
+    bool right = true, divided = false, divides = false;
+    tl::rewrite(e, [&](const ExprPtr& part) {
+      const bool product =
+          part->kind == ExprKind::binary && (part->text == "*" || part->text == "/");
+      for (const ExprPtr& a : part->args) divides |= is_row(a);
+      if (product && is_acc(part->args[0])) {
+        const ExprPtr& by = part->args[1];
+        divided |= is_row(by) && state.locals.at(tl::base_name(by)).pure;
+        right &= divided;
+      } else {
+        for (const ExprPtr& a : part->args) right &= !is_acc(a) || part->kind == ExprKind::index;
+      }
+      return ExprPtr();
+    });
+    const bool of_data =
+        !state.finished.count(acc) && !carried_.empty() && !arguments_of(e).empty();
+    return divides ? right : !of_data;
   }
 
   // sum[i] + exp2((sink - m[i]) * scale), with the sink that the reference began with: then it is
@@ -274,6 +326,7 @@ class OnlineSoftmax : public RealWalk {
     formulas_.set(name, e, state.sometimes);
     gain_behind_ += constants_.gain(e);
     if (gain_behind_ > most_gain_) return other(s);
+    local.pure &= of_sink || arguments_of(e).empty();
     local.sum &= is_more(e, name);
   }
 

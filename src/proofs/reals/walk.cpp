@@ -237,6 +237,7 @@ void RealWalk::branch(const Stmt& s, State& state) {
     const Local& then = inside.locals.at(name);
     local.degree = std::max(local.degree, then.degree);
     local.sum &= then.sum;
+    local.pure &= then.pure;
     if (!local.scaled != !then.scaled) local = {.body = local.body, .degree = kTooHigh};
   }
 }
@@ -291,21 +292,22 @@ std::string RealWalk::plain(const ExprPtr& e) const {
   if (known == arguments_.end()) return Expanded::kInteger;
   const std::string user = form_.user_name(name);
   if (e->kind == ExprKind::name) return Expanded::kOfLaunch + user;
-  if (const auto places = places_of_form_.find(user);
-      places != places_of_form_.end() && places->second.size() == 1)
-    return *places->second.begin();
-  const auto mentions = [&](const char* index) {
+  // `block`: the field of a block that numbers it, where what a block reads once is hoisted.
+  const auto mentions = [&](const char* index, const char* block) {
     return std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) {
       bool found = false;
       tl::rewrite(a, [&](const ExprPtr& part) {
-        found |= part->is_name(index);
+        found |= part->is_name(index) || (part->kind == ExprKind::field && part->text == block);
         return ExprPtr();
       });
       return found;
     });
   };
-  const bool row = mentions("i"), key = mentions("j");
-  return user + (row && key ? Expanded::kBoth : key ? Expanded::kKey : Expanded::kRow);
+  const std::string found = user + Expanded::place(mentions("i", "m"), mentions("j", "n"));
+  // An entry of a table that all of a block reads is one that the function reads by pairs.
+  const std::string by_pairs = user + Expanded::kBoth;
+  const auto places = places_of_form_.find(user);
+  return places != places_of_form_.end() && places->second == std::set{by_pairs} ? by_pairs : found;
 }
 
 // An integer as a number of reals, and its negative.

@@ -52,6 +52,7 @@ class RealWalk : protected Names {
     bool reference = false;  // it is the reference itself,
     tl::ExprPtr scaled;      // times this, and 0 where it is -inf
     bool sum = false;        // it is the sum itself, or more
+    bool pure = true;        // no data of the user's is in it, but a sink in the sum
   };
 
   struct State : Scope {

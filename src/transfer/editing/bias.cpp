@@ -52,16 +52,28 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
   }
 }
 
+// s + (a + b), and not s + a + b.
+bool adds_apart(const ExprPtr& e) {
+  if (!e || e->type != Type::real) return false;
+  if (e->kind == Kind::unary && is(e, "-")) return adds_apart(e->args[0]);
+  if (e->kind != Kind::binary || !(is(e, "+") || is(e, "-"))) return false;
+  return !spec::mentions(e, Kind::score) || adds_apart(e->args[0]) || adds_apart(e->args[1]);
+}
+
 }  // namespace
 
 // As a sum of addends, each (what depends on the block) * (what depends on the element).
-// Of both signs, they are added as the function adds them, before the unit: large ones may leave a
-// small difference, of which another order keeps less, and so do products with the unit.
+// Of both signs, or where the function adds them before it adds the score, they are added as it
+// does, before the unit: large ones may leave a small difference, of which another order keeps
+// less, and so do products with the unit.
 ExprPtr with_bias(Editing& edit, ExprPtr scores, const ExprPtr& bias, const ExprPtr& unit) {
   std::vector<Addend> parts;
   addends(bias, false, parts);
   const auto differs = [&](const Addend& part) { return part.negative != parts[0].negative; };
-  if (std::any_of(parts.begin(), parts.end(), differs)) {
+  const auto& terms = edit.form.terms;
+  const bool apart = std::any_of(terms.begin(), terms.end(),
+                                 [](const spec::Term& t) { return adds_apart(t.score); });
+  if (std::any_of(parts.begin(), parts.end(), differs) || (parts.size() > 1 && apart)) {
     const ExprPtr hoisted = hoist_parts(edit, bias, "slope");
     return hoisted ? node("+", scores, product(unit, hoisted)) : nullptr;
   }

@@ -242,6 +242,19 @@ def attention(q, k, v, m):
     assert max(d["high"] for d in drawn) == 255 and not any("times_longest" in d for d in drawn)
 
 
+@pytest.mark.parametrize("function, example, kind", [("log", "rand", "uniform"), ("log", "randn", "normal"), ("exp", "rand", "normal")])
+def test_what_is_positive_in_the_example_stays_so_under_a_logarithm(tmp_path, function, example, kind):
+    """It was drawn normal, as operands are, and rows of which the function is NaN refuted every program."""
+    spec_of(tmp_path, f"""
+def attention(q, k, v, gates):
+    return ((q @ k.mT).float() * 0.125 + torch.{function}(gates)[:, :, None, :]).softmax(-1).to(v.dtype) @ v
+""", f", torch.{example}(2, 4, 96)")
+    run = call("capture", tmp_path / "attention.py", "--form", "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    index = json.loads((tmp_path / "out/goldens.json").read_text())
+    assert {d["kind"] for case in index["cases"] for d in case["draws"] if d["name"] == "gates"} == {kind}
+
+
 def test_an_argument_of_eight_bits_is_refused_where_a_kernel_would_read_it(tmp_path):
     spec_of(tmp_path, """
 def attention(q, k, v, m):

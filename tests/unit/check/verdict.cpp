@@ -1,12 +1,14 @@
 // Verdicts other than those of wrong programs; what a report says; how cases are made.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "check/planted.h"
 #include "check/trial.h"
 #include "edited_program.h"
 #include "hand_captures.h"
+#include "operator/evaluate/evaluate.h"
 #include "with_heads.h"
 
 namespace kw {
@@ -119,6 +121,20 @@ TEST(Check, decides_nothing_when_the_evaluator_disagrees_with_the_goldens) {
   const check::Report r = check::check(*program, capture, options);
   EXPECT_EQ(r.verdict, Verdict::inconclusive);
   EXPECT_EQ(r.diagnostics.all()[0].code, "internal.form");
+}
+
+// The key with the NaN is not the last, and the sink is smaller: neither takes its place.
+TEST(Check, a_row_of_which_the_function_is_nan_has_no_log_sum) {
+  spec::Form form = test::form_of("full");
+  spec::Term& term = form.terms[0];
+  const spec::ExprPtr j = spec::leaf(spec::Kind::index, spec::Type::integer, "j");
+  const spec::ExprPtr place = spec::binary("-", spec::unary("float", j), spec::real(0.5));
+  term.score = spec::binary("+", term.score, spec::unary("log", place));  // of -0.5 at key 0
+  const spec::Capture capture = test::capture_of(form);
+  Diagnostics d;
+  const auto problem = spec::problem_of(capture.form, capture.cases[0], d);
+  ASSERT_TRUE(problem);
+  EXPECT_TRUE(std::isnan(spec::evaluate(capture.form, *problem).lse.values[0]));
 }
 
 // Inputs of 32 heads of which two groups run are those of two groups.
