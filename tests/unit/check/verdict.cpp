@@ -9,6 +9,7 @@
 #include "edited_program.h"
 #include "hand_captures.h"
 #include "operator/evaluate/evaluate.h"
+#include "operator/family.h"
 #include "with_heads.h"
 
 namespace kw {
@@ -135,6 +136,23 @@ TEST(Check, a_row_of_which_the_function_is_nan_has_no_log_sum) {
   const auto problem = spec::problem_of(capture.form, capture.cases[0], d);
   ASSERT_TRUE(problem);
   EXPECT_TRUE(std::isnan(spec::evaluate(capture.form, *problem).lse.values[0]));
+}
+
+// Of scores of 10^6 binades fp32 has no digits left.
+TEST(Check, rows_of_scores_beyond_a_million_binades_are_held_to_nothing) {
+  for (const double times : {1.0, 1e8}) {
+    spec::Form form = test::form_of("full");
+    form.terms[0].score = spec::binary("*", form.terms[0].score, spec::real(times));
+    const spec::Capture capture = test::capture_of(form);
+    Diagnostics d;
+    const auto problem = spec::problem_of(capture.form, capture.cases[0], d);
+    ASSERT_TRUE(problem);
+    const auto truth = spec::Family::of(capture.form).truth(capture.form, *problem);
+    truth->begin_head();
+    truth->row(0, 0, 0);
+    EXPECT_EQ(truth->of(0).unspecified, times > 1);
+    EXPECT_EQ(truth->of(1).unspecified, times > 1);
+  }
 }
 
 // Inputs of 32 heads of which two groups run are those of two groups.

@@ -1,6 +1,7 @@
 // The rows of attention as Truth: the evaluator's, and beside them the sums of each key's weights.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "operator/evaluate/exact.h"
 #include "operator/families/attention/attention.h"
@@ -11,6 +12,7 @@ namespace {
 // Of a term in fp32, and of one whose score has this magnitude: an exponential takes the difference
 // of two products with the scale, each off by half an ulp.
 constexpr double kOfFloats = 0x1p-20, kOfScores = 0x1p-22;
+constexpr double kMostOfScores = 1e6 * std::numbers::ln2;
 
 class Rows : public Truth {
  public:
@@ -36,12 +38,17 @@ class Rows : public Truth {
     Held& o = held_[0];
     o.want.resize(evaluator_.value_dim());
     const double lse = evaluator_.row(b, h, i, o.want.data());
+    // Of such scores fp32 keeps no digit behind the point, and what exp2 makes of the rest is
+    // chance.
+    const bool beyond = std::isfinite(lse) && std::fabs(lse) > kMostOfScores;
+    o.unspecified = beyond;
     o.rounding = evaluator_.output_deviation();
     for (size_t n = 1; n < outputs_.size(); ++n) {
       if (outputs_[n].unrounded) {
         held_[n].want = evaluator_.before_epilogue();
         held_[n].rounding = held_[0].rounding;
         held_[n].noise = rounding_of_weights(b, h);
+        held_[n].unspecified = beyond;
         continue;
       }
       if (outputs_[n].rule == Rule::sum) {
@@ -51,7 +58,7 @@ class Rows : public Truth {
       held_[n].want = {lse};
       held_[n].rounding = evaluator_.lse_deviation() + (sums_rounded() ? half_ulp(form_.dtype) : 0);
       // Of a row without a key, where dropped scores were a finite number, lse says nothing.
-      held_[n].unspecified = lse == -HUGE_VAL && form_.terms[0].finite_mask;
+      held_[n].unspecified = beyond || (lse == -HUGE_VAL && form_.terms[0].finite_mask);
     }
   }
 
