@@ -58,7 +58,12 @@ Element Algebra::log_sum(const Element& a, const Element& b) const {
 }
 
 Element Algebra::log_multiple(const Element& log, const Element& by) const {
-  if (by.x[1] == 0) return by.x[0] == 0 ? integer(0) : mul(plain(log), by);
+  if (by.x[1] == 0 && by.x[0] == 0) return integer(0);
+  if (by.x[1] == 0) {  // by chance, or an exponential that has none of two levels
+    Element e = mul(plain(log), by);
+    e.opaque[0] |= by.opaque[1];
+    return e;
+  }
   Element e = log;
   depend(e, log, by);
   const uint8_t opaque = log.opaque[0] | by.opaque[1];

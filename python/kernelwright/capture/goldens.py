@@ -148,10 +148,10 @@ def _draw_of(value, index, longest, as_example, times=1, of_positive=False):
             return {"kind": "integer", "low": min(0, low), "high": min(1 + times * longest // 16, most)}
         how = {"kind": "integer", "low": min(0, low), "high": min(times * longest, most)}
         return how if most < 2**24 else {**how, "times_longest": times}  # eight bits do not grow with a length
+    if value.dim() >= 3 and not (of_positive and (value >= 0).all()):
+        return {"kind": "normal", "scale": 1.0}
     finite = value.double()
     finite = finite[finite.isfinite()]
-    if value.dim() >= 3 and not (of_positive and finite.numel() and finite.min() >= 0):
-        return {"kind": "normal", "scale": 1.0}
     if finite.numel() and finite.min() >= 0:
         return {"kind": "uniform", "scale": float(finite.max()) or 1.0}
     return {"kind": "normal", "scale": float(finite.std()) if finite.numel() > 1 else 1.0}

@@ -115,20 +115,11 @@ Losses losses_of(const spec::Form& form) {
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (e) arms_of(e, expanded);
   });
-  return {expanded.cancels(), expanded.shares()};
-}
-
-std::set<std::string> sums_of(const spec::Form& form) {
-  Expanded expanded;
-  spec::Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
-    if (e) arms_of(e, expanded);
-  });
   for (const spec::Term& term : form.terms)  // a softmax's own exponentials
     if (term.normaliser == spec::Normaliser::softmax && term.score)
       expanded.exp2(
           expanded.product(expanded.number(std::numbers::log2e), arms_of(term.score, expanded)));
-  return expanded.sums();
+  return {expanded.cancels(), expanded.shares(), expanded.sums()};
 }
 
 std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
@@ -143,16 +134,10 @@ std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
   return out;
 }
 
-std::set<std::string> Formulas::sums(const tl::ExprPtr& e) {
-  expanded_.forget();
-  arms(e);
-  return expanded_.sums();
-}
-
 Losses Formulas::losses(const tl::ExprPtr& e) {
   expanded_.forget();
   arms(e);
-  return {expanded_.cancels(), expanded_.shares()};
+  return {expanded_.cancels(), expanded_.shares(), expanded_.sums()};
 }
 
 void Formulas::set(const std::string& name, const tl::ExprPtr& e, bool sometimes) {

@@ -2,6 +2,7 @@
 // were multiplied out: where the first has no such terms, the second has lost what it should add
 // (expanded.h). And which sums are taken in each.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,16 +16,18 @@
 
 namespace kw::proofs {
 
-// Terms that cancel, and terms with a factor in common.
+// Terms that cancel, terms with a factor in common, and the sums that are taken, by plain names.
 struct Losses {
   bool cancel = false, share = false;
+  std::set<std::string> sums;
   bool beyond(const Losses& of) const { return (cancel && !of.cancel) || (share && !of.share); }
+  bool has_other_sums(const Losses& of) const {
+    return !std::includes(of.sums.begin(), of.sums.end(), sums.begin(), sums.end());
+  }
 };
 
 Losses losses_of(const spec::Form& form);
 
-// The sums of a specification by plain names.
-std::set<std::string> sums_of(const spec::Form& form);
 // What each tensor that it reads is called there: an element of a row, of a key, or of both.
 std::map<std::string, std::set<std::string>> places_of(const spec::Form& form);
 
@@ -35,8 +38,6 @@ class Formulas {
   explicit Formulas(std::function<std::string(const tl::ExprPtr&)> plain) : plain_(plain) {}
 
   Losses losses(const tl::ExprPtr& e);
-  // The sums in it, by plain names.
-  std::set<std::string> sums(const tl::ExprPtr& e);
   // What it is, multiplied out.
   Arms arms(const tl::ExprPtr& e);
   // `sometimes`: or what it was before.

@@ -74,9 +74,7 @@ class Expanded {
   bool shares() const { return noted_.shares; }
   // The sums of two terms or more that were written.
   const std::set<std::string>& sums() const { return noted_.sums; }
-  // What its letters are called in sums.
-  std::set<std::string> names(const Arms& a) const;
-  // What the four above have found since it was forgotten.
+  // What these three say, since it was forgotten.
   struct Noted {
     bool cancels = false, shares = false;
     std::set<std::string> sums;
@@ -84,6 +82,8 @@ class Expanded {
   const Noted& noted() const { return noted_; }
   void note(const Noted& found) { noted_ = found; }
   void forget() { noted_ = {}; }
+  // What the letters of these are called in sums.
+  std::set<std::string> names(const Arms& a) const;
 
  private:
   void add(Sum& to, const Product& p, double coefficient);

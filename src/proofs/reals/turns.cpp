@@ -206,17 +206,16 @@ class OnlineSoftmax : public RealWalk {
     const auto is_acc = [&](const ExprPtr& a) {
       return a->kind == ExprKind::index && tl::base_name(a) == acc;
     };
-    bool right = true, divided = false, divides = false;
+    bool right = true, divides = false;
     tl::rewrite(e, [&](const ExprPtr& part) {
       const bool product =
           part->kind == ExprKind::binary && (part->text == "*" || part->text == "/");
-      for (const ExprPtr& a : part->args) divides |= is_row(a);
-      if (product && is_acc(part->args[0])) {
-        const ExprPtr& by = part->args[1];
-        divided |= is_row(by) && state.locals.at(tl::base_name(by)).pure;
-        right &= divided;
-      } else {
-        for (const ExprPtr& a : part->args) right &= !is_acc(a) || part->kind == ExprKind::index;
+      for (const ExprPtr& a : part->args) {
+        divides |= is_row(a);
+        if (!is_acc(a)) continue;
+        const ExprPtr& by = part->args.back();
+        right &=
+            product && a == part->args[0] && is_row(by) && state.locals.at(tl::base_name(by)).pure;
       }
       return ExprPtr();
     });

@@ -17,6 +17,16 @@ using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
+namespace {
+
+// By the number of its block of rows, where what a block reads once is hoisted.
+bool is_of_block(const ExprPtr& e) {
+  return (e->kind == ExprKind::field && e->text == "m") ||
+         std::any_of(e->args.begin(), e->args.end(), is_of_block);
+}
+
+}  // namespace
+
 std::string RealWalk::run() {
   State state;
   static_cast<Scope&>(state) = module();
@@ -272,15 +282,11 @@ int RealWalk::of_data(const ExprPtr& e, int scores) const {
 bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
   Scope inside = state;
   bind_element(inside);
-  if (eval(e, inside).sort == Term::real && (cancels(e) || !another_sum(e).empty())) return true;
+  if (eval(e, inside).sort == Term::real) {
+    const Losses losses = formulas_.losses(e);
+    if (losses.beyond(lost_) || (asks_for_sums() && losses.has_other_sums(lost_))) return true;
+  }
   return is_detour(e, inside, state, has);
-}
-
-std::string RealWalk::another_sum(const ExprPtr& e) {
-  if (!asks_for_sums()) return "";
-  for (const std::string& sum : formulas_.sums(e))
-    if (!sums_of_form_.count(sum)) return sum;
-  return "";
 }
 
 std::string RealWalk::plain(const ExprPtr& e) const {
@@ -288,26 +294,19 @@ std::string RealWalk::plain(const ExprPtr& e) const {
   if (scores_.count(name)) return Expanded::kScore;
   if (outputs_.count(name)) return Expanded::kOutput;
   if (is_handed_on(name) || rows_.count(name)) return Expanded::kOfRow;
-  const auto known = arguments_.find(name);
-  if (known == arguments_.end()) return Expanded::kInteger;
+  if (!arguments_.count(name)) return Expanded::kInteger;
   const std::string user = form_.user_name(name);
   if (e->kind == ExprKind::name) return Expanded::kOfLaunch + user;
-  // `block`: the field of a block that numbers it, where what a block reads once is hoisted.
-  const auto mentions = [&](const char* index, const char* block) {
-    return std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) {
-      bool found = false;
-      tl::rewrite(a, [&](const ExprPtr& part) {
-        found |= part->is_name(index) || (part->kind == ExprKind::field && part->text == block);
-        return ExprPtr();
-      });
-      return found;
-    });
-  };
-  const std::string found = user + Expanded::place(mentions("i", "m"), mentions("j", "n"));
-  // An entry of a table that all of a block reads is one that the function reads by pairs.
-  const std::string by_pairs = user + Expanded::kBoth;
-  const auto places = places_of_form_.find(user);
-  return places != places_of_form_.end() && places->second == std::set{by_pairs} ? by_pairs : found;
+  // What the function reads by keys or pairs at one place alone is that, and a block may read it
+  // once. A number of the row is named by its row: a softmax takes it off, so that no case shows
+  // which it was.
+  const auto known = places_of_form_.find(user);
+  if (known != places_of_form_.end() && known->second.size() == 1 &&
+      *known->second.begin() != user + Expanded::kRow)
+    return *known->second.begin();
+  const bool pairs = tl::mentions(e, "d");  // j - i, of a diagonal
+  const bool row = pairs || tl::mentions(e, "i") || is_of_block(e);
+  return user + Expanded::place(row, pairs || tl::mentions(e, "j"));
 }
 
 // An integer as a number of reals, and its negative.

@@ -30,7 +30,6 @@ class RealWalk : protected Names {
         specified_(degrees_of(form)),
         lost_(losses_of(form)),
         formulas_([this](const tl::ExprPtr& e) { return plain(e); }),
-        sums_of_form_(sums_of(form)),
         places_of_form_(places_of(form)) {}
 
   // Scores in registers, since their product.
@@ -97,11 +96,9 @@ class RealWalk : protected Names {
   // but an output, which counts as the data that it is of.
   int of_data(const tl::ExprPtr& e, int scores) const;
   bool cancels(const tl::ExprPtr& e) { return formulas_.losses(e).beyond(lost_); }
-  // A sum in it that the specification takes nowhere; "" where there is none.
-  std::string another_sum(const tl::ExprPtr& e);
   virtual bool asks_for_sums() const { return false; }
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
-  // has none.
+  // has none; or, where sums are asked for, one that the specification takes nowhere.
   bool is_detour(const tl::ExprPtr& e, const State& state) {
     return is_detour(e, state, specified_.all);
   }
@@ -143,7 +140,6 @@ class RealWalk : protected Names {
   // What a name, an element or a field is called in sums.
   std::string plain(const tl::ExprPtr& e) const;
 
-  const std::set<std::string> sums_of_form_;
   const std::map<std::string, std::set<std::string>> places_of_form_;
   std::map<std::string, int> degrees_;
   std::map<std::string, std::set<std::string>> arguments_;  // of each name that is made of some

@@ -86,6 +86,7 @@ TEST(Exact, two_levels_are_enough_for_one_exponential) {
   EXPECT_EQ(sum.opaque[0], 0);
   EXPECT_TRUE(a.equal(sum, a.add(a.mul(left[0], x), a.mul(left[1], y))).holds);
   EXPECT_EQ(a.exp2(sum).opaque[0], Opaque::nested);
+  EXPECT_TRUE(a.mul(a.log2(x), a.exp2(y)).opaque[0] & Opaque::nested);
 }
 
 TEST_P(Laws, sigmoid_and_tanh_are_what_they_are_by_exponentials) {
