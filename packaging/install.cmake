@@ -25,6 +25,7 @@ install(FILES AGENTS.md DESTINATION ${home} ${part})
 install(FILES docs/tl.md docs/rules.md docs/soundness.md docs/commands.md
         DESTINATION ${home}/docs ${part})
 install(FILES docs/tl/statements.md DESTINATION ${home}/docs/tl ${part})
+install(FILES docs/soundness/obligations.md DESTINATION ${home}/docs/soundness ${part})
 install(DIRECTORY examples/ DESTINATION ${home}/examples ${part}
         FILES_MATCHING PATTERN *.py PATTERN cpp EXCLUDE)
 install(DIRECTORY tests/wrong DESTINATION ${home}/tests ${part})

@@ -14,6 +14,7 @@ DOCUMENTS = {"docs/tl.md": "TL, the language of programs: a guide",
              "docs/tl/statements.md": "every statement of TL, with its laws",
              "docs/rules.md": "what the rules of transfer change, and when they fire",
              "docs/soundness.md": "what a verdict means, and what it does not cover",
+             "docs/soundness/obligations.md": "what is proved of a program for every size",
              "docs/commands.md": "every command with its options",
              "AGENTS.md": "how to port a kernel with these tools"}
 TYPES = {".md": "text/markdown", ".py": "text/x-python", ".cu": "text/x-cuda"}
