@@ -51,8 +51,22 @@ void add(Trial& all, Trial t) {
   all.draws += t.draws;
 }
 
+// The first draws of each case. Of a few cases more draws than one are made at once, by threads
+// that had nothing to do: one is rarely enough.
 std::vector<Trial> first_draws(const Reading& r, const std::vector<Case>& cases, int threads) {
-  return run_cases([&](const Case& c) { return r.run(c, 0); }, cases, threads);
+  const size_t at_once = cases.empty() ? 1 : std::max<size_t>(size_t(threads) / cases.size(), 1);
+  if (at_once == 1) return run_cases([&](const Case& c) { return r.run(c, 0); }, cases, threads);
+  std::vector<Trial> all(cases.size() * at_once);
+  each_on_threads(threads, all.size(),
+                  [&](size_t n) { all[n] = r.run(cases[n / at_once], int(n % at_once)); });
+  std::vector<Trial> trials;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (n % at_once == 0)
+      trials.push_back(std::move(all[n]));
+    else
+      add(trials.back(), std::move(all[n]));
+  }
+  return trials;
 }
 
 // Draws every case until a difference would have been missed with the probability allowed at most.
@@ -135,49 +149,70 @@ std::vector<Trial> draw_integers(const Reading& of, const std::vector<int64_t>& 
   return trials;
 }
 
+// What integers in general position show, beside the function's own numbers and with these small.
+struct General {
+  std::vector<Trial> trials;  // of the former, where they agree
+  bool holds = false;
+  std::vector<int64_t> made_small;
+  std::string apart;  // see ExactReport
+};
+
+bool asks_for_integers(const spec::Form& form, const Report& report) {
+  return report.indices && report.indices->complete() &&
+         (!numbers_of_scores(form).empty() || has_integers_in_reals(form));
+}
+
 // Of the integers that become reals cases have few: another formula might agree on these
-// (made_small.h). Returns the draws of integers in general position beside the function's own
-// numbers, where there are such and they agree.
-std::vector<Trial> check_integers(const Reading& plain, const std::vector<Case>& cases, int threads,
-                                  Report& report) {
-  const spec::Form& form = plain.capture.form;
-  if (!report.indices || !report.indices->complete()) return {};
-  ExactReport& exact = report.exact;
-  const std::vector<int64_t> numbers = numbers_of_scores(form);
-  if (numbers.empty() && !has_integers_in_reals(form)) return {};
-  std::vector<Trial> own;
+// (made_small.h).
+General check_integers(const Reading& plain, const std::vector<Case>& cases, int threads) {
+  const std::vector<int64_t> numbers = numbers_of_scores(plain.capture.form);
+  General out;
   const auto agree = [&](const std::vector<int64_t>& some) {
     std::vector<Trial> trials = draw_integers(plain, some, cases, threads);
     const bool agree = !trials.empty();
-    if (some.empty()) own = std::move(trials);
+    if (some.empty()) out.trials = std::move(trials);
     return agree;
   };
   const bool all = agree(numbers);
-  exact.general = all || (!numbers.empty() && agree({}));
-  if (!exact.general) exact.apart = "integers drawn as data are";
+  out.holds = all || (!numbers.empty() && agree({}));
+  if (!out.holds) out.apart = "integers drawn as data are";
   for (const int64_t number : numbers) {
-    if (!exact.general) break;
-    if (all || (numbers.size() > 1 && agree({number}))) {
-      exact.made_small.push_back(number);
-      std::erase(report.unreached, number);
-    } else if (exact.apart.empty()) {
-      exact.apart = fmt::format("{} made small in both", number);
-    }
+    if (!out.holds) break;
+    if (all || (numbers.size() > 1 && agree({number})))
+      out.made_small.push_back(number);
+    else if (out.apart.empty())
+      out.apart = fmt::format("{} made small in both", number);
   }
-  return own;
+  return out;
 }
 
 // A draw of each case, and as many more as are needed. Formulas that are one of any integers are
 // one of those that a case has, or one of them is none there (0 / 0), which shows in every draw:
-// after one draw of each case those of integers in general position take the place of others.
+// after one draw of each case those of integers in general position take the place of others. Both
+// run side by side: nearly always both are needed.
 std::vector<Trial> run_draws(const Reading& plain, const std::vector<Case>& cases, int threads,
                              Report& report) {
-  std::vector<Trial> trials = first_draws(plain, cases, threads);
+  if (!asks_for_integers(plain.capture.form, report)) {
+    std::vector<Trial> trials = first_draws(plain, cases, threads);
+    draw_further(plain, cases, threads, trials);
+    return trials;
+  }
+  std::vector<Trial> trials;
+  General general;
+  each_on_threads(threads, 2, [&](size_t which) {
+    if (which == 0)
+      trials = first_draws(plain, cases, 1);
+    else
+      general = check_integers(plain, cases, threads);
+  });
   if (!agree(trials)) return trials;
-  const std::vector<Trial> general = check_integers(plain, cases, threads, report);
-  for (size_t n = 0; n < general.size(); ++n) {
+  report.exact.general = general.holds;
+  report.exact.apart = general.apart;
+  for (const int64_t number : general.made_small) std::erase(report.unreached, number);
+  report.exact.made_small = std::move(general.made_small);
+  for (size_t n = 0; n < general.trials.size(); ++n) {
     trials[n].error_bound = 1;
-    add(trials[n], general[n]);
+    add(trials[n], general.trials[n]);
   }
   draw_further(plain, cases, threads, trials);
   return trials;
