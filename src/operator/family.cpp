@@ -209,6 +209,14 @@ double error_of_row(const Held& held, const double* got, Dtype type, double allo
 
 }  // namespace
 
+namespace {
+
+// Where the function gives no number (a row of zeros that is divided by its norm), nor need the
+// program.
+bool no_number(double got, double want) { return std::isnan(got) && std::isnan(want); }
+
+}  // namespace
+
 Accepted accept(const Output& output, const Held& held, const double* got, double own_error,
                 Dtype dtype) {
   const int64_t length = static_cast<int64_t>(held.want.size());
@@ -227,12 +235,12 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
       out.error = std::fabs(*got - log_sum);
       out.allowed = 1e-4 + 1e-5 * std::fabs(log_sum) + rounding;
       if (std::isfinite(log_sum)) break;
-      out.right = *got == log_sum;
+      out.right = *got == log_sum || no_number(*got, log_sum);
       return out;
     }
     case Rule::row_sum: {
       const double sum = in_range(held.want[0], *got, Dtype::f32);
-      out.error = *got == sum ? 0 : std::fabs(*got - sum) / held.scale;
+      out.error = *got == sum || no_number(*got, sum) ? 0 : std::fabs(*got - sum) / held.scale;
       out.allowed = accepted_error(0, dtype);
       break;
     }
@@ -240,7 +248,7 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
       for (int64_t j = 0; j < length && out.right; ++j) {
         out = {std::fabs(got[j] - held.want[j]),
                held.allowed[j] + held.rounding * std::fabs(held.want[j]), true, j};
-        out.right = out.error <= out.allowed;
+        out.right = out.error <= out.allowed || no_number(got[j], held.want[j]);
       }
       return out;
   }

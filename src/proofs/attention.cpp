@@ -188,6 +188,7 @@ class Attention : Proof {
   }
 
   void formulas() {
+    if (sides_.of_keys && rounds_in_a_map(program_)) return open(kGradients, kRoundsInAMap);
     if (sides_.of_keys)
       return by_form(kGradients, another_form_of_gradients(program_, form_, sizes_, vocabulary_));
     by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
@@ -481,7 +482,7 @@ class Attention : Proof {
 
   // What is known of the form alone bounds its rounding, too.
   void rounding() {
-    if (rounds_in_a_map(program_)) return open(kRounds, "`to_bf16`, of which no proof knows");
+    if (rounds_in_a_map(program_)) return open(kRounds, kRoundsInAMap);
     report_.rounding = rounding_of(program_, form_, visits_.all[0].columns);
     if (report_.rounding && report_.rounding->at(kMostKeys) > kMostRounding)
       open(kRounds, print(*report_.rounding));

@@ -119,7 +119,21 @@ Losses losses_of(const spec::Form& form) {
     if (term.normaliser == spec::Normaliser::softmax && term.score)
       expanded.exp2(
           expanded.product(expanded.number(std::numbers::log2e), arms_of(term.score, expanded)));
-  return {expanded.cancels(), expanded.shares(), expanded.sums()};
+  std::set<std::string> rows;
+  const auto add = [&](const std::optional<spec::RowMap>& row) {
+    if (!row) return;
+    arms_of(row->element, expanded);
+    for (const spec::ExprPtr& sum : row->sums) rows.merge(expanded.terms(arms_of(sum, expanded)));
+  };
+  for (const spec::Term& term : form.terms)
+    for (const spec::Operand* operand : spec::operands(term)) add(operand->row);
+  if (form.gradients) {
+    for (const std::optional<spec::RowMap>& row : form.gradients->rows) add(row);
+    // A softmax's own: what a row takes off its gradients, where its log-sum has one, too.
+    expanded.written(expanded.letter("d_lse", Expanded::kOfLogSum),
+                     expanded.letter("delta", Expanded::kTotal), -1);
+  }
+  return {expanded.cancels(), expanded.shares(), expanded.sums(), std::move(rows)};
 }
 
 std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
@@ -137,7 +151,11 @@ std::map<std::string, std::set<std::string>> places_of(const spec::Form& form) {
 Losses Formulas::losses(const tl::ExprPtr& e) {
   expanded_.forget();
   arms(e);
-  return {expanded_.cancels(), expanded_.shares(), expanded_.sums()};
+  return {expanded_.cancels(), expanded_.shares(), expanded_.sums(), {}};
+}
+
+std::set<std::string> Formulas::terms(const tl::ExprPtr& e, bool sums) {
+  return expanded_.terms(arms(e), sums);
 }
 
 void Formulas::set(const std::string& name, const tl::ExprPtr& e, bool sometimes) {

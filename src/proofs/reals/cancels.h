@@ -16,10 +16,11 @@
 
 namespace kw::proofs {
 
-// Terms that cancel, terms with a factor in common, and the sums that are taken, by plain names.
+// Terms that cancel, terms with a factor in common, and the sums that are taken, by plain names; and
+// of what an operand's rows are summed up.
 struct Losses {
   bool cancel = false, share = false;
-  std::set<std::string> sums;
+  std::set<std::string> sums, rows;
   bool beyond(const Losses& of) const { return (cancel && !of.cancel) || (share && !of.share); }
   bool has_other_sums(const Losses& of) const {
     return !std::includes(of.sums.begin(), of.sums.end(), sums.begin(), sums.end());
@@ -38,6 +39,9 @@ class Formulas {
   explicit Formulas(std::function<std::string(const tl::ExprPtr&)> plain) : plain_(plain) {}
 
   Losses losses(const tl::ExprPtr& e);
+  // What it is by the names of its terms, of each way through its choices; or of the sums among
+  // these.
+  std::set<std::string> terms(const tl::ExprPtr& e, bool sums);
   // What it is, multiplied out.
   Arms arms(const tl::ExprPtr& e);
   // `sometimes`: or what it was before.

@@ -92,6 +92,20 @@ void Expanded::written(const Arms& a, const Arms& b, double sign) {
 }
 
 // ---- sums by their plain names
+namespace {
+
+// x / r is x * r^-1, where r is one term: a function divides by a root, and a kernel has rsqrt.
+Quotient without_divisor(const Quotient& x) {
+  if (x.under.size() != 1) return x;
+  const auto& [divisor, number] = *x.under.begin();
+  Quotient out{{}, kOne};
+  for (const auto& [p, coefficient] : x.over)
+    out.over[times(p, divisor, -1)] += coefficient / number;
+  return out;
+}
+
+}  // namespace
+
 std::set<std::string> Expanded::names(const Arms& a) const {
   std::set<std::string> out;
   for (const Quotient& x : a)
@@ -103,6 +117,13 @@ std::set<std::string> Expanded::names(const Arms& a) const {
         }
   out.erase(kNumber);
   out.erase(kOfRow);
+  return out;
+}
+
+std::set<std::string> Expanded::terms(const Arms& a, bool sums) const {
+  std::set<std::string> out;
+  for (const Quotient& x : a)
+    if (!sums || x.over.size() > 1) out.insert(plain(x));
   return out;
 }
 
@@ -120,7 +141,8 @@ std::string Expanded::plain(const Product& p, bool launch) const {
   return fmt::format("{}", fmt::join(of, " "));
 }
 
-std::string Expanded::plain(const Quotient& x) const {
+std::string Expanded::plain(const Quotient& quotient) const {
+  const Quotient x = without_divisor(quotient);
   const auto of = [&](const Sum& sum) {
     std::set<std::string> terms;
     for (const auto& [p, coefficient] : sum) terms.insert(plain(p, false));
@@ -159,7 +181,8 @@ std::string Expanded::plain_exponent(const Quotient& x) const {
 
 // "": it is of one term, or of what has no name here. Integers are told apart by no name, so
 // several terms of them are one.
-std::string Expanded::plain_sum(const Quotient& x, bool launch) const {
+std::string Expanded::plain_sum(const Quotient& quotient, bool launch) const {
+  const Quotient x = without_divisor(quotient);
   std::vector<std::string> terms, negative;
   std::set<std::string> of_integers;
   for (const auto& [p, coefficient] : x.over) {

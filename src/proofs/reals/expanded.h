@@ -44,6 +44,7 @@ class Expanded {
  public:
   static constexpr const char *kUnknown = "?", *kNumber = "", *kInteger = "#int",
                               *kScore = "#score", *kOutput = "#output", *kTotal = "#total";
+  static constexpr const char* kOfLogSum = "d_lse@i";  // the gradient of a row's log-sum
   // What a row hands on (a sum, a reference) and what is the same for all of a launch.
   static constexpr const char *kOfRow = "#", *kOfLaunch = "launch ";
   // Data of a row, of a key, of both, and of neither.
@@ -84,6 +85,9 @@ class Expanded {
   void forget() { noted_ = {}; }
   // What the letters of these are called in sums.
   std::set<std::string> names(const Arms& a) const;
+  // What each of these is, by the names of its terms: of what a row is summed up. With `sums`, of
+  // those that are of several terms.
+  std::set<std::string> terms(const Arms& a, bool sums = false) const;
 
  private:
   void add(Sum& to, const Product& p, double coefficient);

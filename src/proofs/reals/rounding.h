@@ -38,6 +38,7 @@ std::optional<Rounding> rounding_of(const tl::Program& program, const spec::Form
 
 // Whether a program rounds by a function of its own: what follows is then known by no proof.
 bool rounds_in_a_map(const tl::Program& program);
+inline constexpr char kRoundsInAMap[] = "`to_bf16`, of which no proof knows";
 
 std::string print(const Rounding& r);
 

@@ -108,7 +108,6 @@ class OnlineSoftmax : public RealWalk {
   }
 
   int most_of_rows() const override { return kOfRows; }
-  bool asks_for_sums() const override { return true; }
 
   void new_turn(State& state) const override {
     for (const std::string& s : within_turns_) state.filled.erase(s);

@@ -25,6 +25,17 @@ bool is_of_block(const ExprPtr& e) {
          std::any_of(e->args.begin(), e->args.end(), is_of_block);
 }
 
+// What a pass reads of keys: they, and the gradients of what they become.
+bool reads_keys(const std::vector<Stmt>& body) {
+  bool found = false;
+  tl::walk(body, [&](const Stmt& s) {
+    if (const ExprPtr what = value_of_row(s))
+      for (const char* tensor : {"k", "v", "dk_rows", "dv_rows"})
+        found |= tl::mentions(what, tensor);
+  });
+  return found;
+}
+
 }  // namespace
 
 std::string RealWalk::run() {
@@ -136,19 +147,51 @@ void RealWalk::value(const Stmt& s, State& state) {
 void RealWalk::pass(const Stmt& of) {
   tl::walk(of.body, [&](const Stmt& s) {
     const ExprPtr what = value_of_row(s);
+    if (s.op == Op::each_row) {
+      row_ = Row{s.items(tl::Hole::row_index)[0].name, !reads_keys(s.body), {}};
+    }
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) {
-        if (cancels(d.expr)) return other(s);
+        if (cancels(d.expr) || takes_other_sums(s, d.expr)) return other(s);
         define(d.name, d.expr);
       }
+    if (what && takes_other_sums(s, what)) return other(s);
     if (what && (s.op == Op::sum || s.op == Op::dot_row))
-      for (const tl::Item& d : s.names()) remember(d.name, what);
+      for (const tl::Item& d : s.names()) {
+        remember(d.name, what);
+        formulas_.forget(d.name);
+        if (row_) row_->sums.insert(d.name);
+      }
     if (what && s.has(tl::Hole::tensor) && s.op != Op::dot_row)
       arguments_[tl::base_name(s.tensor())].merge(arguments_of(what));
     if (what && (of_data(what, 1) > most_of_rows() || constants_.gain(what) > most_gain_of_rows() ||
                  cancels(what)))
       other(s);
   });
+  row_.reset();
+}
+
+// Of what a row is summed up, too: of q * (q - mean) large terms cancel, where (q - mean) * (q - mean)
+// has none.
+bool RealWalk::takes_other_sums(const Stmt& s, const ExprPtr& e) {
+  if (!row_) return false;
+  if (formulas_.losses(e).has_other_sums(lost_)) return true;
+  if (s.op != Op::sum) return false;
+  // Gradients sum up products of two rows, too.
+  const std::set<std::string> terms = formulas_.terms(e, form_.gradients.has_value());
+  return !std::includes(lost_.rows.begin(), lost_.rows.end(), terms.begin(), terms.end());
+}
+
+// A row of a pass is one of the operand that it reads; its columns are not told apart.
+std::string RealWalk::plain_of_row(const ExprPtr& e) const {
+  const std::string name = tl::base_name(e);
+  if (row_->sums.count(name)) return Expanded::kTotal;
+  if (!arguments_.count(name)) return Expanded::kInteger;
+  std::string user = form_.user_name(name);
+  if (e->kind == ExprKind::name) return Expanded::kOfLaunch + user;
+  if (user.ends_with("_rows")) user = "rows." + user.substr(0, user.size() - 5);  // of gradients
+  const bool here = tl::mentions(e, row_->index);
+  return user + Expanded::place(here && row_->of_queries, here && !row_->of_queries);
 }
 
 void RealWalk::gather(const Stmt& s, State& state) {
@@ -284,12 +327,13 @@ bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Ha
   bind_element(inside);
   if (eval(e, inside).sort == Term::real) {
     const Losses losses = formulas_.losses(e);
-    if (losses.beyond(lost_) || (asks_for_sums() && losses.has_other_sums(lost_))) return true;
+    if (losses.beyond(lost_) || losses.has_other_sums(lost_)) return true;
   }
   return is_detour(e, inside, state, has);
 }
 
 std::string RealWalk::plain(const ExprPtr& e) const {
+  if (row_) return plain_of_row(e);
   const std::string name = tl::base_name(e);
   if (scores_.count(name)) return Expanded::kScore;
   if (outputs_.count(name)) return Expanded::kOutput;

@@ -96,9 +96,8 @@ class RealWalk : protected Names {
   // but an output, which counts as the data that it is of.
   int of_data(const tl::ExprPtr& e, int scores) const;
   bool cancels(const tl::ExprPtr& e) { return formulas_.losses(e).beyond(lost_); }
-  virtual bool asks_for_sums() const { return false; }
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
-  // has none; or, where sums are asked for, one that the specification takes nowhere.
+  // has none; or a sum that the specification takes nowhere.
   bool is_detour(const tl::ExprPtr& e, const State& state) {
     return is_detour(e, state, specified_.all);
   }
@@ -137,13 +136,23 @@ class RealWalk : protected Names {
   bool is_detour(const tl::ExprPtr& e, const Scope& inside, const State& state,
                  const Degrees::Has& has);
 
-  // What a name, an element or a field is called in sums.
+  // What a name, an element or a field is called in sums, and of a pass over rows.
   std::string plain(const tl::ExprPtr& e) const;
+  std::string plain_of_row(const tl::ExprPtr& e) const;
+  bool takes_other_sums(const tl::Stmt& s, const tl::ExprPtr& e);
 
   const std::map<std::string, std::set<std::string>> places_of_form_;
   std::map<std::string, int> degrees_;
   std::map<std::string, std::set<std::string>> arguments_;  // of each name that is made of some
   size_t bodies_ = 0;
+
+  // The row that a pass is at: its index, whether it is one of queries, and the sums over it.
+  struct Row {
+    std::string index;
+    bool of_queries = false;
+    std::set<std::string> sums;
+  };
+  std::optional<Row> row_;
 };
 
 }  // namespace kw::proofs

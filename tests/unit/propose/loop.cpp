@@ -6,31 +6,22 @@
 
 #include "edited_program.h"
 #include "hand_captures.h"
-#include "in_clone.h"
 #include "propose/anonymous.h"
 #include "propose/propose.h"
 #include "scripted_provider.h"
+#include "templates.h"
 
 namespace kw::propose {
 namespace {
 
 using test::Scripted;
 
-Templates templates() {
-  const auto read = [](const char* name) {
-    return read_source(in_clone("/prompts/") + name)->text;
-  };
-  return {read("transfer.system.md"), read("transfer.user.md"),
-          read("transfer.letters.attention.md"), read("transfer.letters.product.md"),
-          read("transfer.letters.rms_norm.md")};
-}
-
 class Loop : public testing::Test {
  protected:
   const tl::Program source = *test::parsed("full", test::text_of("full"));
   spec::Capture capture = test::capture_of(test::form_of("prefix_lm"));
   const transfer::Target target{"sm_90a", {}};
-  const Templates texts = templates();
+  const Templates texts = test::templates();
   const std::vector<std::string> lines = lines_of(source);
   Options options;
   Diagnostics diagnostics;
