@@ -51,9 +51,11 @@ std::vector<Looked> looked_at(const Form& form) {
   return out;
 }
 
-// The first of a dimension, the middle and the last, and neighbours.
-std::vector<int64_t> some_of(int64_t size) {
+// The first of a dimension, the middle and the last, and neighbours; of rows, of which several
+// arguments may be far at once, these and up to 64 more.
+std::vector<int64_t> some_of(int64_t size, int64_t more = 0) {
   std::set<int64_t> out;
+  for (int64_t n = 0; n < std::min(size, more); ++n) out.insert(n * size / std::min(size, more));
   for (const int64_t n :
        {int64_t{0}, int64_t{1}, int64_t{2}, size / 2, size / 2 + 1, size / 2 + 2, size - 1})
     out.insert(std::clamp<int64_t>(n, 0, size - 1));
@@ -63,7 +65,7 @@ std::vector<int64_t> some_of(int64_t size) {
 bool agrees(const Looked& looked, const spec::Scope& scope) {
   if (looked.keep && spec::evaluate(looked.keep, scope) == 0) return true;
   const double x = spec::evaluate(looked.e, scope), rounded = evaluate_in_fp32(looked.e, scope);
-  return std::fabs(x) <= looked.most && std::fabs(rounded - x) <= 0x1p-6 * std::fabs(x) + 0x1p-100;
+  return std::fabs(x) <= looked.most && std::fabs(rounded - x) <= 0x1p-10 * std::fabs(x) + 0x1p-126;
 }
 
 // Whether the function can do what the problem asks of it.
@@ -74,7 +76,7 @@ bool stays_finite(const Form& form, const Case& c, const Problem& problem) {
   scope.indices["b"] = scope.indices["d"] = 0;
   size_t n = 0;
   for (const int64_t h : c.heads)
-    for (const int64_t i : some_of(spec::value_of(form.M, problem.sizes)))
+    for (const int64_t i : some_of(spec::value_of(form.M, problem.sizes), 64))
       for (const int64_t j : some_of(spec::value_of(form.N, problem.sizes))) {
         scope.indices["h"] = h, scope.indices["i"] = i, scope.indices["j"] = j;
         for (size_t s = 0; s < scope.scores.size(); ++s) scope.scores[s] = kProducts[(n + s) % 3];
