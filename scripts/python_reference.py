@@ -19,6 +19,7 @@ SECTIONS = [
     ("Errors", "All are `kernelwright.Error`.",
      [("errors", ["Error", "SpecError", "ArgumentError", "GradientError", "MachineError", "Refuted",
                   "Inconclusive", "InternalError"])]),
+    ("FlashAttention's names", "`kernelwright.flash`.", [("flash", ["flash_attn_func", "attention_of"])]),
     ("Hugging Face", "`kernelwright.huggingface`; needs transformers.",
      [("huggingface", ["register", "attention_of", "attention_mask", "attention_forward", "Mask"])]),
     ("Kernels without their function", "What `kernelwright make` and `kernelwright export hf` wrote, called from "

@@ -16,8 +16,7 @@ cache's room behind them is cut off, so a chunk of a prompt at any place takes t
 Under Trainer the same two are called, with four things of its own. Under autocast rotated queries and
 keys arrive in fp32 and values in bf16: all three are cast, as autocast would for a product. A model may be
 under torch.compile: masks, which are read out of closures, and a kind's first call, which makes kernels,
-are left out of the trace; later calls are traced as one operator. Replicas of DataParallel are threads: a
-lock is around what makes kernels. Checkpointed layers run first without gradients, or twice with them:
+are left out of the trace; later calls are traced as one operator. Checkpointed layers run first without gradients, or twice with them:
 a kind with gradients is another one than without, since other kernels run.
 
 What is hard is to be sure of the predicate. transformers builds it from closures; those that are known
@@ -28,10 +27,10 @@ would give wrong tokens silently.
 
 import dataclasses
 import functools
-import threading
 
 import torch
 
+from .compiling.kinds import Kinds
 from .errors import ArgumentError, SpecError
 
 
@@ -199,8 +198,7 @@ def attention_of(causal, window, softcap, ahead=None):
     return attention
 
 
-_compiled = {}  # by kind; of each of these, one call is behind
-_making = threading.Lock()
+_kinds = Kinds()
 
 
 # What models pass on besides, and why a layer's answer cannot depend on it here. Whatever is not among
@@ -291,14 +289,10 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
         bias = position_bias[..., :key.shape[2]].to(query.dtype).expand(shape)
     options = {**(_options or {}), **({"deterministic": True} if deterministic else {})}
     given = (query, key, value, float(scale), mask.valid, mask.document, s_aux, bias)
-    differentiated = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
     kind = (mask.causal, mask.window, mask.ahead, softcap, query.dtype, key.dtype, value.dtype, query.device, query.shape[1],
             key.shape[1], query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
-            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())), differentiated)
-    kernel = _compiled.get(kind)
-    if kernel is None:
-        return _first_call(kind, given, options), None
-    return kernel(*given), None
+            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())))
+    return _kinds.call(kind, lambda: _make(attention_of(mask.causal, mask.window, softcap, mask.ahead), given, options), given), None
 
 
 def _as_autocast_has_them(*tensors):
@@ -310,19 +304,6 @@ def _as_autocast_has_them(*tensors):
     if not torch.is_autocast_enabled(device):
         return tensors
     return tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
-
-
-@torch.compiler.disable(reason="kernels are made here")
-def _first_call(kind, given, options):
-    """What the layer gives. Its kernel is kept, and those of its gradients where it needs them: a traced call could make none."""
-    with _making:
-        causal, window, ahead, softcap, *_, differentiated = kind
-        kernel = _compiled.get(kind) or _compiled.get((*kind[:-1], not differentiated))  # another thread's, or of no gradients
-        if kernel is None:
-            kernel = _make(attention_of(causal, window, softcap, ahead), given, options)
-        output = kernel(*given)
-        _compiled[kind] = kernel
-        return output
 
 
 def _make(function, given, options):

@@ -4,5 +4,6 @@
     cache.py             what was made before; cache_miss.py makes what was not, by program.py
     operators.py         the operator that launches a kernel; signature.py what it takes
     skip_dispatcher.py   when a call need not go through PyTorch's dispatcher
+    kinds.py             kernels of a library's function with many options
     recompute.py         gradients, of some rows of queries at a time (query_rows.py)
 """

@@ -2,6 +2,9 @@
 //
 // Both are recognised by what they mean: a reduction whose body is that of the first output's
 // softmax, at the same indices.
+#include <algorithm>
+#include <optional>
+
 #include "operator/expr/linear.h"
 #include "operator/recognise/roles.h"
 
@@ -39,6 +42,27 @@ bool sums_columns(Elements& elements, const Graph& graph, const Parts& parts, co
          equal(elements.body(softmax, weight->args, parts.key), parts.normalised);
 }
 
+// The output's indices but that of its columns, in the order in which this node has them: the
+// output's own, where that fits, or another ([B, H, M] beside [B, M, H, D], as FlashAttention has
+// it).
+std::optional<std::vector<std::string>> order_of_rows(Elements& elements, const Node& node,
+                                                      const Roles& roles,
+                                                      std::vector<std::string> names) {
+  std::erase_if(names, [&](const std::string& x) { return roles.index_names.at(x) == "d"; });
+  const auto fits = [&] {
+    for (size_t d = 0; d < names.size(); ++d)
+      if (!equal(elements.extents().at(names[d]), node.shape[d])) return false;
+    return true;
+  };
+  if (int(names.size()) != node.rank()) return std::nullopt;
+  if (fits()) return names;
+  std::sort(names.begin(), names.end());
+  do {
+    if (fits()) return names;
+  } while (std::next_permutation(names.begin(), names.end()));
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool second_output(Elements& elements, const Graph& graph, const Parts& parts, const Roles& roles,
@@ -59,10 +83,11 @@ bool second_output(Elements& elements, const Graph& graph, const Parts& parts, c
     form.outputs.push_back({"column_sums", "bhj", Rule::sum});
     return !elements.failed();
   }
+  const std::optional<std::vector<std::string>> order =
+      order_of_rows(elements, node, roles, output);
+  if (!order || graph.outputs.size() > 2) return refuse();
   Indices at;
-  for (const std::string& x : output)
-    if (roles.index_names.at(x) != "d") at.push_back(leaf(Kind::index, Type::integer, x));
-  if (static_cast<int>(at.size()) != node.rank() || graph.outputs.size() > 2) return refuse();
+  for (const std::string& x : *order) at.push_back(leaf(Kind::index, Type::integer, x));
   const ExprPtr e = elements.element(graph.outputs[1], at);
   const int n = Elements::reduced(e);
   if (n < 0 || elements.reduction(n) != Reduction::logsumexp ||
@@ -81,6 +106,10 @@ bool second_output(Elements& elements, const Graph& graph, const Parts& parts, c
   if (parts.sink && !equal(at_logit(behind ? elements.extents().at("j") : integer(0)), parts.sink))
     return refuse();
   form.outputs.push_back({"lse", "bhi", Rule::log_sum});
+  std::vector<std::string> dims;
+  for (const std::string& x : *order) dims.push_back(roles.index_names.at(x));
+  if (dims.size() == 3 && dims != std::vector<std::string>{"b", "h", "i"})
+    form.outputs.back().dims = std::move(dims);
   return !elements.failed();
 }
 

@@ -120,16 +120,26 @@ Losses losses_of(const spec::Form& form) {
       expanded.exp2(
           expanded.product(expanded.number(std::numbers::log2e), arms_of(term.score, expanded)));
   std::set<std::string> rows;
-  const auto add = [&](const std::optional<spec::RowMap>& row) {
-    if (!row) return;
-    arms_of(row->element, expanded);
-    for (const spec::ExprPtr& sum : row->sums) rows.merge(expanded.terms(arms_of(sum, expanded)));
+  const auto add = [&](const spec::RowMap& row) {
+    arms_of(row.element, expanded);
+    for (const spec::ExprPtr& sum : row.sums) rows.merge(expanded.terms(arms_of(sum, expanded)));
   };
   for (const spec::Term& term : form.terms)
-    for (const spec::Operand* operand : spec::operands(term)) add(operand->row);
-  if (form.gradients) {
-    for (const std::optional<spec::RowMap>& row : form.gradients->rows) add(row);
-    // A softmax's own: what a row takes off its gradients, where its log-sum has one, too.
+    for (const spec::Operand* operand : spec::operands(term))
+      if (operand->row) add(*operand->row);
+  for (const spec::RowMap& row : spec::Family::of(form).turned_rows(form)) add(row);
+  if (form.training() == spec::Training::backward) {
+    // What a row takes off its gradients, where its log-sum has one, too; the inverse of its sum,
+    // and the weight of its sink.
+    const Arms log_sum = expanded.letter("lse", Expanded::kLogSum);
+    expanded.exp2(expanded.product(expanded.number(-1), log_sum));
+    for (const spec::Term& term : form.terms)
+      if (term.sink) {
+        const Arms sink = arms_of(term.sink, expanded);
+        expanded.written(sink, log_sum, -1);
+        expanded.exp2(expanded.product(expanded.number(std::numbers::log2e),
+                                       expanded.sum(sink, log_sum, -1)));
+      }
     expanded.written(expanded.letter("d_lse", Expanded::kOfLogSum),
                      expanded.letter("delta", Expanded::kTotal), -1);
   }

@@ -16,8 +16,8 @@
 
 namespace kw::proofs {
 
-// Terms that cancel, terms with a factor in common, and the sums that are taken, by plain names; and
-// of what an operand's rows are summed up.
+// Terms that cancel, terms with a factor in common, and the sums that are taken, by plain names;
+// and of what an operand's rows are summed up.
 struct Losses {
   bool cancel = false, share = false;
   std::set<std::string> sums, rows;

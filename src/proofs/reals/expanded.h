@@ -44,7 +44,8 @@ class Expanded {
  public:
   static constexpr const char *kUnknown = "?", *kNumber = "", *kInteger = "#int",
                               *kScore = "#score", *kOutput = "#output", *kTotal = "#total";
-  static constexpr const char* kOfLogSum = "d_lse@i";  // the gradient of a row's log-sum
+  // A row's log-sum, and its gradient.
+  static constexpr const char *kLogSum = "lse@i", *kOfLogSum = "d_lse@i";
   // What a row hands on (a sum, a reference) and what is the same for all of a launch.
   static constexpr const char *kOfRow = "#", *kOfLaunch = "launch ";
   // Data of a row, of a key, of both, and of neither.

@@ -171,14 +171,15 @@ void RealWalk::pass(const Stmt& of) {
   row_.reset();
 }
 
-// Of what a row is summed up, too: of q * (q - mean) large terms cancel, where (q - mean) * (q - mean)
-// has none.
+// Of what a row is summed up, too: of q * (q - mean) large terms cancel, where (q - mean) * (q -
+// mean) has none.
 bool RealWalk::takes_other_sums(const Stmt& s, const ExprPtr& e) {
   if (!row_) return false;
   if (formulas_.losses(e).has_other_sums(lost_)) return true;
   if (s.op != Op::sum) return false;
   // Gradients sum up products of two rows, too.
-  const std::set<std::string> terms = formulas_.terms(e, form_.gradients.has_value());
+  const std::set<std::string> terms =
+      formulas_.terms(e, form_.training() == spec::Training::backward);
   return !std::includes(lost_.rows.begin(), lost_.rows.end(), terms.begin(), terms.end());
 }
 

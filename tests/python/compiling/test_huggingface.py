@@ -12,6 +12,7 @@ import transformers
 
 import kernelwright
 from kernelwright import huggingface
+from kernelwright.compiling.kinds import Kinds
 from kernelwright.errors import ArgumentError, SpecError
 
 SIZES = dict(vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
@@ -34,7 +35,7 @@ def compiled(monkeypatch):
         return lambda *inputs: function(*inputs).nan_to_num()
 
     monkeypatch.setitem(vars(kernelwright), "compile", compile)
-    monkeypatch.setattr(huggingface, "_compiled", {})
+    monkeypatch.setattr(huggingface, "_kinds", Kinds())
     huggingface.register("kernelwright")
     return functions
 

@@ -19,6 +19,7 @@ import transformers
 
 import kernelwright
 from kernelwright import huggingface
+from kernelwright.compiling.kinds import Kinds
 from kernelwright.errors import ArgumentError
 from kernelwright_cli import ROOT
 from test_compile import FAKE
@@ -44,7 +45,7 @@ def calls(monkeypatch):
         return call
 
     monkeypatch.setitem(vars(kernelwright), "compile", compile)
-    monkeypatch.setattr(huggingface, "_compiled", {})
+    monkeypatch.setattr(huggingface, "_kinds", Kinds())
     huggingface.register("kernelwright")
     return calls
 
@@ -174,7 +175,7 @@ def test_operands_are_left_alone_without_autocast(calls):
 
 def test_operands_in_fp32_are_refused_with_what_a_trainer_takes(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(huggingface, "_compiled", {})
+    monkeypatch.setattr(huggingface, "_kinds", Kinds())
     x = torch.randn(1, 2, 4, 64)
     with pytest.raises(ArgumentError, match="query, key, value are bfloat16 and float32; .*\n  help: train with bf16=True"):
         huggingface.attention_forward(torch.nn.Module(), x, x, x.bfloat16(), None, _options={"target": "sm_90a"})
@@ -190,7 +191,7 @@ def test_replicas_that_begin_at_once_make_one_kernel(monkeypatch):
         return function
 
     monkeypatch.setitem(vars(kernelwright), "compile", compile)
-    monkeypatch.setattr(huggingface, "_compiled", {})
+    monkeypatch.setattr(huggingface, "_kinds", Kinds())
     x, found = torch.randn(1, 2, 4, 8), []
     threads = [threading.Thread(target=lambda: found.append(huggingface.attention_forward(torch.nn.Module(), x, x, x, None)))
                for _ in range(4)]

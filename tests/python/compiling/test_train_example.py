@@ -58,9 +58,10 @@ def trained(monkeypatch):
     """The script, small; functions run as they are, as test_huggingface_training.py has them."""
     import kernelwright
     from kernelwright import huggingface
+    from kernelwright.compiling.kinds import Kinds
     monkeypatch.syspath_prepend(str(ROOT / "examples/train"))
     monkeypatch.setitem(vars(kernelwright), "compile", lambda function, inputs, **_: lambda *given: function(*given).nan_to_num())
-    monkeypatch.setattr(huggingface, "_compiled", {})
+    monkeypatch.setattr(huggingface, "_kinds", Kinds())
     huggingface.register("kernelwright")
     import huggingface as script
     for name, value in {"LENGTH": 32, "BATCH": 2, "STEPS": 4, "SIZES": script.SIZES | {"hidden_size": 64, "intermediate_size": 64}}.items():

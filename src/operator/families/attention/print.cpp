@@ -82,7 +82,10 @@ std::string attention::print(const Form& form) {
     out += "  then    " + print(form.epilogue) + "\n";
   if (form.returns("column_sums")) out += "  also    sum over i of the softmax\n";
   if (form.saves) out += "  also    logsumexp of the scores; the output before it is rounded\n";
-  if (form.returns("lse")) out += "  also    logsumexp of the scores\n";
+  for (const Output& o : form.outputs)
+    if (o.name == "lse")
+      out += fmt::format("  also    logsumexp of the scores{}\n",
+                         o.dims.empty() ? "" : fmt::format(", [{}]", fmt::join(o.dims, ", ")));
   return out;
 }
 

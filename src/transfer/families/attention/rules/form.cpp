@@ -112,8 +112,13 @@ bool bind_output(Edit& edit) {
         fmt::format("the output is [{}], the kernel writes [b, h, i, d]", joined(user)),
         "supported is an output of these dimensions in any order");
   edit.result.bindings.push_back(of_rows(edit, {edit.facts.o, "", *dims}));
-  if (edit.group > 1 && edit.form.returns("lse"))
-    edit.result.bindings.push_back(of_rows(edit, {edit.facts.lse, "", {0, 1, 2}}));
+  for (const spec::Output& lse : edit.form.outputs) {
+    if (lse.name != "lse" || (edit.group == 1 && lse.dims.empty())) continue;
+    Binding binding{edit.facts.lse, "", {0, 1, 2}};
+    for (size_t n = 0; n < lse.dims.size(); ++n)
+      binding.dims[std::string("bhi").find(lse.dims[n])] = int(n);
+    edit.result.bindings.push_back(of_rows(edit, std::move(binding)));
+  }
   return true;
 }
 
