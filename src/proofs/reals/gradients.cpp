@@ -162,7 +162,10 @@ class Gradients : public RealWalk {
   // exp2(...) of scores with their log-sum: from there on the tile is one of weights.
   void map_scores(const Stmt& s, const std::string& name, State& state) {
     Scores& scores = state.scores[name];
-    if (!scores.here || degree(s.value(), state) > 0) return other(s);
+    if (!scores.here || degree(s.value(), state) > 0 ||
+        !keeps_masks(s.value(), name, scores.masked))
+      return other(s);
+    scores.masked |= tl::mentions(s.value(), "-inf");
     const ExprPtr& e = s.value();
     const bool weights =
         softmax_ && !scores.weights && e->kind == ExprKind::call && e->text == "exp2";
@@ -176,6 +179,7 @@ class Gradients : public RealWalk {
       return other(s);
     if (weights) {
       scores.weights = true;
+      scores.masked = false;  // 0
       scores.gain = 0;
       of_tiles_[name] = 0;
       return formulas_.forget(name);
@@ -185,12 +189,22 @@ class Gradients : public RealWalk {
   }
 
   // What is added to a score that was rounded loses no more by rounding than the score has, also
-  // where both are multiplied by one number: s * scale_log2 + bias * log2e.
+  // where both are multiplied by one number: s * scale_log2 + bias * log2e. So what is added is
+  // looked at by itself, all of it.
   bool is_detour_of(const ExprPtr& e, const std::string& tile, const State& state) {
-    const bool sum = e->kind == ExprKind::binary && (e->text == "+" || e->text == "-");
-    if (sum && tl::mentions(e->args[0], tile) && !tl::mentions(e->args[1], tile))
-      return is_detour_of(e->args[0], tile, state) || is_detour(e->args[1], state);
-    return is_detour(e, state);
+    const auto adds = [&](const ExprPtr& x) {
+      return x->kind == ExprKind::binary && (x->text == "+" || x->text == "-") &&
+             tl::mentions(x->args[0], tile) && !tl::mentions(x->args[1], tile);
+    };
+    ExprPtr of_tile = e, rest;
+    std::vector<ExprPtr> sums;
+    for (; adds(of_tile); of_tile = of_tile->args[0]) sums.push_back(of_tile);
+    for (size_t n = sums.size(); n-- > 0;) {
+      const ExprPtr& more = sums[n]->args[1];
+      const bool less = sums[n]->text == "-";
+      rest = rest ? tl::binary(sums[n]->text, rest, more) : less ? tl::unary("-", more) : more;
+    }
+    return is_detour(of_tile, state) || (rest && is_detour(rest, state));
   }
 
   void used(const Stmt& s, State& state) {

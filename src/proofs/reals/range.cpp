@@ -28,8 +28,6 @@ constexpr double kLargest = 0x1p40;  // of a program's own constants, and 1 over
 constexpr double kSlack = 20, kSlackOfHalves = 15;
 // Of an exponential without a reference: sums of 2^24 of them, times values up to 2^23, are floats.
 constexpr double kBounded = 80;
-// What a pass before the kernel may multiply rows of fp16 by, beside what the function has of data.
-constexpr double kOfHalves = 16;
 
 bool has_poles(const tl::Expr& e) {
   if (e.kind == ExprKind::binary) return e.text == "/";
@@ -60,6 +58,37 @@ bool divides(const spec::Expr& e) {
 // An exponential that nothing divides by itself: numbers of the specification's own are as large.
 bool is_exponential(const spec::Expr& e) {
   return e.kind == spec::Kind::unary && (e.name == "exp" || e.name == "exp2");
+}
+
+// The numbers that a product has as factors, multiplied; of a choice or a sum the largest.
+double factor_of(const spec::ExprPtr& e) {
+  using spec::Kind;
+  const auto of = [&](size_t n) { return factor_of(e->args[n]); };
+  if (spec::is_number(e)) return spec::number_value(e) == 0 ? 1 : std::fabs(spec::number_value(e));
+  if (e->kind == Kind::unary && e->name == "-") return of(0);
+  if (e->kind == Kind::where) return std::max(of(1), of(2));
+  if (e->kind != Kind::binary) return 1;
+  return e->name == "*" ? of(0) * of(1) : e->name == "/" ? of(0) / of(1) : std::max(of(0), of(1));
+}
+
+// Of all parts of what rows become; and, of gradients, of the specification's other formulas.
+std::set<double> factors_of(const spec::Form& form) {
+  std::set<double> out;
+  const auto add = [&](const spec::ExprPtr& e) {
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      if (part->type == spec::Type::real) out.insert(factor_of(part));
+      return spec::ExprPtr();
+    });
+  };
+  spec::Form copy = form;
+  const spec::Family& family = spec::Family::of(form);
+  family.each_operand(copy, [&](spec::Operand& o) {
+    if (o.row) add(o.row->element);
+  });
+  for (const spec::RowMap& row : family.turned_rows(form)) add(row.element);
+  if (form.training() == spec::Training::backward)
+    family.each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) { add(e); });
+  return out;
 }
 
 bool is_positive_literal(const ExprPtr& e) {
@@ -94,6 +123,7 @@ class Reals {
         divides_(has_part(form, divides)),
         exponentials_(has_part(form, is_exponential)),
         halves_(form.dtype == Dtype::f16),
+        factors_(halves_ ? factors_of(form) : std::set<double>()),
         of_gradients_(form.training() == spec::Training::backward),
         softmax_(std::any_of(
             form.terms.begin(), form.terms.end(),
@@ -113,6 +143,7 @@ class Reals {
     });
     if (!of_gradients_ && !exponentials_) of_data();
     if (halves_) passes_of_halves();
+    if (halves_ && of_gradients_) gradients_of_halves();
     for (const std::string& m : references_)
       if (halves_ && begun_.count(m))
         open(fmt::format("weights in fp16 by the reference `{}`, which begins above them", m));
@@ -127,6 +158,9 @@ class Reals {
     // Of gradients, by a row's log-sum, of which no weight of the row is more.
     if (of_gradients_ && (s.op == Op::fill_columns || s.op == Op::add_columns))
       by_log_sums_.insert(tl::base_name(s.dst()));
+    if (tl::is(s.op, tl::Family::contract) &&
+        (!tl::adds_product(s.op) || tl::traits(s.op).transposed))
+      tiles_of_scores_.insert(tl::base_name(s.acc()));
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     if (s.op == Op::sum)
@@ -310,16 +344,32 @@ class Reals {
     for (const ExprPtr& a : e->args) unbounded(a, weights);
   }
 
-  // What is written of a row, in fp16, may be no larger than the function's own by constants.
+  // What is written of a row, in fp16, has the function's own constants and no others: multiplied
+  // by 16 what is 5000 leaves the range, and divided by 16 what is 10^-5 loses its bits. So have
+  // gradients of scores, which become fp16 before their products.
   void passes_of_halves() {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (s.op != Op::write_row) return;
-      const double times = factor(s.value());
-      if (times > kOfHalves || times < 1 / kOfHalves)
-        open(fmt::format("rows of fp16 times {:.4g}", times));
+      if (!is_the_functions(factor(s.value())))
+        open(fmt::format("rows of fp16 times {:.4g}", factor(s.value())));
       if (reads(s.value()) > 1)
         open(fmt::format("rows of fp16 times data, `{}`", tl::print(s.value())));
     });
+  }
+  void gradients_of_halves() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op != Op::map && s.op != Op::map_at && s.op != Op::map_real) return;
+      const bool of_scores = tiles_of_scores_.count(tl::base_name(s.target())) > 0;
+      const bool weights = s.value()->kind == ExprKind::call && s.value()->text == "exp2";
+      if (of_scores && !weights && !is_the_functions(factor(s.value())))
+        open(fmt::format("gradients of fp16 times {:.4g}", factor(s.value())));
+    });
+  }
+
+  // Whether some product of the function's has as much of constants, to a factor of two.
+  bool is_the_functions(double times) const {
+    const auto near = [&](double own) { return times <= 2 * own && own <= 2 * times; };
+    return near(1) || std::any_of(factors_.begin(), factors_.end(), near);
   }
 
   // How many elements of data, or numbers of the user's, are multiplied in a product.
@@ -362,7 +412,10 @@ class Reals {
   }
 
   const tl::Program& program_;
-  const bool divides_, exponentials_, halves_, of_gradients_, softmax_;
+  const bool divides_, exponentials_, halves_;
+  const std::set<double> factors_;  // constants of the function's products
+  const bool of_gradients_, softmax_;
+  std::set<std::string> tiles_of_scores_;
   const double slack_;
   std::map<std::string, ExprPtr> lets_, sums_;  // of a row
   std::map<std::string, ExprPtr> of_launch_;    // floats that are arguments; null: the user's

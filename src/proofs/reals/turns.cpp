@@ -244,7 +244,10 @@ class OnlineSoftmax : public RealWalk {
       scores.asked = nullptr;
       return;
     }
-    if (scores.asked || degree(s.value(), state) > 0 || has_more(s.value())) return other(s);
+    if (scores.asked || degree(s.value(), state) > 0 || has_more(s.value()) ||
+        !keeps_masks(s.value(), tl::base_name(s.target()), scores.masked))
+      return other(s);
+    scores.masked |= tl::mentions(s.value(), "-inf");
     scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
     if (scores.gain > most_gain_ || scores.degree > specified_.score ||

@@ -211,6 +211,7 @@ void RealWalk::gather(const Stmt& s, State& state) {
 void RealWalk::of_launch(const std::string& name, const ExprPtr& e) {
   if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
   remember(name, e);
+  launch_.insert(name);
   formulas_.of_launch(name, e);
   degrees_[name] = std::max(0, degrees_[name] - 1);
 }
@@ -297,6 +298,7 @@ void RealWalk::branch(const Stmt& s, State& state) {
 }
 
 void RealWalk::merge(Scores& scores, const Scores& then, const ExprPtr&, const State&) {
+  scores.masked |= then.masked;
   scores.here &= then.here;
   scores.gain = std::max(scores.gain, then.gain);
   scores.degree = std::max(scores.degree, then.degree);
@@ -331,6 +333,31 @@ bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Ha
     if (losses.beyond(lost_) || losses.has_other_sums(lost_)) return true;
   }
   return is_detour(e, inside, state, has);
+}
+
+bool RealWalk::keeps_masks(const ExprPtr& e, const std::string& tile, bool masked) const {
+  if (e->kind == ExprKind::where)
+    return keeps_masks(e->args[1], tile, masked) && keeps_masks(e->args[2], tile, masked);
+  if (is_minus_infinity(e)) return true;
+  if (tl::mentions(e, "-inf")) return false;
+  if (!masked || !tl::mentions(e, tile) || tl::base_name(e) == tile) return true;
+  const auto of_launch = [&](const ExprPtr& x) {
+    return x->kind == ExprKind::name ? launch_.count(x->text) > 0
+                                     : x->kind == ExprKind::real && std::stod(x->text) > 0;
+  };
+  const auto left = [&] { return keeps_masks(e->args[0], tile, masked); };
+  const bool right = e->args.size() > 1 && tl::mentions(e->args[1], tile);
+  if (e->kind == ExprKind::binary && e->text == "+")
+    return right ? !tl::mentions(e->args[0], tile) && keeps_masks(e->args[1], tile, masked)
+                 : left();
+  if (e->kind == ExprKind::binary && e->text == "-") return !right && left();
+  if (e->kind == ExprKind::binary && e->text == "*")
+    return right ? of_launch(e->args[0]) && keeps_masks(e->args[1], tile, masked)
+                 : of_launch(e->args[1]) && left();
+  if (e->kind != ExprKind::call) return false;
+  if (e->text == "fma")
+    return !right && !tl::mentions(e->args[2], tile) && of_launch(e->args[1]) && left();
+  return e->text == "exp2" && left();
 }
 
 std::string RealWalk::plain(const ExprPtr& e) const {

@@ -40,6 +40,7 @@ class RealWalk : protected Names {
     bool unasked = false;   // of a reference that nothing has asked whether it lags too far behind
     std::string flag;       // that says so
     bool with_row = false;  // something of the row was added: its log-sum
+    bool masked = false;    // -inf stands in it
     double gain = 0;
     int degree = 1;  // in scores, data and integers
   };
@@ -102,6 +103,9 @@ class RealWalk : protected Names {
     return is_detour(e, state, specified_.all);
   }
   bool is_detour(const tl::ExprPtr& e, const State& state, const Degrees::Has& has);
+  // Whether -inf stays what it is: in the formula itself it is no more than what a choice gives,
+  // and of scores that have some is taken a sum, or a multiple by a number of the launch, or exp2.
+  bool keeps_masks(const tl::ExprPtr& e, const std::string& tile, bool masked) const;
   // The tensors and numbers of the user's that a formula reads, through vectors, lets and what
   // passes write, which counts itself.
   std::set<std::string> arguments_of(const tl::ExprPtr& e) const;
@@ -143,6 +147,7 @@ class RealWalk : protected Names {
 
   const std::map<std::string, std::set<std::string>> places_of_form_;
   std::map<std::string, int> degrees_;
+  std::set<std::string> launch_;                            // numbers that the launcher computes
   std::map<std::string, std::set<std::string>> arguments_;  // of each name that is made of some
   size_t bodies_ = 0;
 
