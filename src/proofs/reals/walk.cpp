@@ -348,8 +348,7 @@ bool RealWalk::keeps_masks(const ExprPtr& e, const std::string& tile, bool maske
   const auto left = [&] { return keeps_masks(e->args[0], tile, masked); };
   const bool right = e->args.size() > 1 && tl::mentions(e->args[1], tile);
   if (e->kind == ExprKind::binary && e->text == "+")
-    return right ? !tl::mentions(e->args[0], tile) && keeps_masks(e->args[1], tile, masked)
-                 : left();
+    return left() && keeps_masks(e->args[1], tile, masked);
   if (e->kind == ExprKind::binary && e->text == "-") return !right && left();
   if (e->kind == ExprKind::binary && e->text == "*")
     return right ? of_launch(e->args[0]) && keeps_masks(e->args[1], tile, masked)
