@@ -94,9 +94,9 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, wi
     left, right = _window(window_size, causal)
     slopes = _slopes(alibi_slopes, q)
     given = (q, k, v, float(q.shape[-1]**-0.5 if softmax_scale is None else softmax_scale), slopes)
-    kind = (bool(causal), left, right, float(softcap), None if slopes is None else slopes.dim(), bool(return_attn_probs))
-    output = _kinds.call((*kind, *shape, deterministic), lambda: _made(
-        attention_of(bool(causal), left, right, float(softcap), slopes is not None, bool(return_attn_probs)), given, options), given)
+    said = (bool(causal), left, right, float(softcap), slopes is not None, bool(return_attn_probs))
+    kind = (*said, None if slopes is None else slopes.dim(), *shape, deterministic)
+    output = _kinds.call(kind, lambda: _made(attention_of(*said), given, options), given)
     return (*output, None) if return_attn_probs else output
 
 

@@ -207,10 +207,6 @@ double error_of_row(const Held& held, const double* got, Dtype type, double allo
   return row_error(got, want, length, least, held.noise / allowed);
 }
 
-}  // namespace
-
-namespace {
-
 // Where the function gives no number (a row of zeros that is divided by its norm), nor need the
 // program.
 bool no_number(double got, double want) { return std::isnan(got) && std::isnan(want); }

@@ -42,9 +42,7 @@ class Walk : private Names {
         for (const tl::Item& d : s.names()) things_.insert(d.name);
       if (s.op == Op::accumulator)
         for (const tl::Item& d : s.names()) accumulators_[d.name] = &s;
-      const bool begins = tl::is(s.op, Family::contract) &&
-                          (!tl::adds_product(s.op) || tl::traits(s.op).transposed);
-      if (begins) scores_.insert(tl::base_name(s.acc()));
+      if (tl::begins_scores(s.op)) scores_.insert(tl::base_name(s.acc()));
     });
     for (const Stmt& s : program_.body) {
       if (s.op == Op::args) arguments(s, scope);

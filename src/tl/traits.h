@@ -168,4 +168,9 @@ constexpr bool adds_product(Op op) {
   return is(op, Family::contract) && access(op, Hole::acc) == Access::update;
 }
 
+// Makes a tile of scores: anew, or by adding to what a row began it with (transposed).
+constexpr bool begins_scores(Op op) {
+  return is(op, Family::contract) && (!adds_product(op) || traits(op).transposed);
+}
+
 }  // namespace kw::tl

@@ -29,8 +29,8 @@ inline Edit edit_of(const std::string& name) {
 // The lines of the form, as tests/unit/transfer_form.h reads them.
 inline std::string form_lines(const Edit& edit) {
   std::string lines;
-  for (const char* word : {"product", "argument", "queries", "q_sum", "q_row", "normaliser", "score", "keep",
-                           "sink", "epilogue"})
+  for (const char* word : {"product", "argument", "queries", "q_sum", "q_row", "normaliser",
+                           "score", "keep", "sink", "epilogue"})
     if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
   if (edit.head.count("gradients")) lines += "gradients\n";
   return lines;
@@ -42,7 +42,7 @@ inline spec::Form form_of(const Edit& edit) {
     return with_sizes(
         transfer::form_of(fmt::format("product\nvalue {}\n", edit.head.at("product"))));
   return with_heads(transfer::form_of(form_lines(edit)),
-                          edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8);
+                    edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8);
 }
 
 inline std::string target_of(const Edit& edit) {
@@ -56,6 +56,18 @@ inline std::optional<tl::Program> right_program(const spec::Form& form, const st
   EXPECT_TRUE(result) << render(d);
   if (!result) return std::nullopt;
   return tl::parse(make_source("right.tl", tl::print(result->program)), d);
+}
+
+// Of the check that attacks meet: everybody's, but for its number of cases.
+inline check::Options options() {
+  check::Options o;
+  o.cases = 6;
+  o.exact_cases = 2;
+  o.missed = 0x1p-50;
+  o.further_scores = 8'000'000;
+  o.self_check_step = 0;
+  o.shrink = o.schedules = false;
+  return o;
 }
 
 inline std::string end_of(const check::Report& r) {

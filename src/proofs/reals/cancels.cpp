@@ -112,7 +112,8 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
 Losses losses_of(const spec::Form& form) {
   Expanded expanded;
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+  const spec::Family& family = spec::Family::of(form);
+  family.each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (e) arms_of(e, expanded);
   });
   for (const spec::Term& term : form.terms)  // a softmax's own exponentials
@@ -121,13 +122,15 @@ Losses losses_of(const spec::Form& form) {
           expanded.product(expanded.number(std::numbers::log2e), arms_of(term.score, expanded)));
   std::set<std::string> rows;
   const auto add = [&](const spec::RowMap& row) {
-    arms_of(row.element, expanded);
     for (const spec::ExprPtr& sum : row.sums) rows.merge(expanded.terms(arms_of(sum, expanded)));
   };
-  for (const spec::Term& term : form.terms)
-    for (const spec::Operand* operand : spec::operands(term))
-      if (operand->row) add(*operand->row);
-  for (const spec::RowMap& row : spec::Family::of(form).turned_rows(form)) add(row);
+  family.each_operand(copy, [&](spec::Operand& operand) {
+    if (operand.row) add(*operand.row);
+  });
+  for (const spec::RowMap& row : family.turned_rows(form)) {  // none of the expressions above
+    arms_of(row.element, expanded);
+    add(row);
+  }
   if (form.training() == spec::Training::backward) {
     // What a row takes off its gradients, where its log-sum has one, too; the inverse of its sum,
     // and the weight of its sink.

@@ -112,7 +112,7 @@ class Gradients : public RealWalk {
   // ---- tiles
   void product(const Stmt& s, State& state) override {
     const std::string acc = tl::base_name(s.acc()), a = tl::base_name(s.a());
-    if (!tl::adds_product(s.op) || tl::traits(s.op).transposed) {
+    if (tl::begins_scores(s.op)) {
       if (weights_.count(a) || is_register(a)) return other(s);
       Scores& scores = state.scores[acc];
       if (!tl::adds_product(s.op)) scores = {.here = true};
@@ -162,10 +162,7 @@ class Gradients : public RealWalk {
   // exp2(...) of scores with their log-sum: from there on the tile is one of weights.
   void map_scores(const Stmt& s, const std::string& name, State& state) {
     Scores& scores = state.scores[name];
-    if (!scores.here || degree(s.value(), state) > 0 ||
-        !keeps_masks(s.value(), name, scores.masked))
-      return other(s);
-    scores.masked |= tl::mentions(s.value(), "-inf");
+    if (!scores.here || degree(s.value(), state) > 0 || !masks_last(s, scores)) return other(s);
     const ExprPtr& e = s.value();
     const bool weights =
         softmax_ && !scores.weights && e->kind == ExprKind::call && e->text == "exp2";

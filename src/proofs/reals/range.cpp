@@ -158,9 +158,7 @@ class Reals {
     // Of gradients, by a row's log-sum, of which no weight of the row is more.
     if (of_gradients_ && (s.op == Op::fill_columns || s.op == Op::add_columns))
       by_log_sums_.insert(tl::base_name(s.dst()));
-    if (tl::is(s.op, tl::Family::contract) &&
-        (!tl::adds_product(s.op) || tl::traits(s.op).transposed))
-      tiles_of_scores_.insert(tl::base_name(s.acc()));
+    if (tl::begins_scores(s.op)) tiles_of_scores_.insert(tl::base_name(s.acc()));
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     if (s.op == Op::sum)
@@ -350,8 +348,7 @@ class Reals {
   void passes_of_halves() {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (s.op != Op::write_row) return;
-      if (!is_the_functions(factor(s.value())))
-        open(fmt::format("rows of fp16 times {:.4g}", factor(s.value())));
+      hold_to_function("rows", s.value());
       if (reads(s.value()) > 1)
         open(fmt::format("rows of fp16 times data, `{}`", tl::print(s.value())));
     });
@@ -361,15 +358,16 @@ class Reals {
       if (s.op != Op::map && s.op != Op::map_at && s.op != Op::map_real) return;
       const bool of_scores = tiles_of_scores_.count(tl::base_name(s.target())) > 0;
       const bool weights = s.value()->kind == ExprKind::call && s.value()->text == "exp2";
-      if (of_scores && !weights && !is_the_functions(factor(s.value())))
-        open(fmt::format("gradients of fp16 times {:.4g}", factor(s.value())));
+      if (of_scores && !weights) hold_to_function("gradients", s.value());
     });
   }
 
-  // Whether some product of the function's has as much of constants, to a factor of two.
-  bool is_the_functions(double times) const {
+  // Some product of the function's has as much of constants, to a factor of two.
+  void hold_to_function(const char* what, const ExprPtr& e) {
+    const double times = factor(e);
     const auto near = [&](double own) { return times <= 2 * own && own <= 2 * times; };
-    return near(1) || std::any_of(factors_.begin(), factors_.end(), near);
+    if (!near(1) && std::none_of(factors_.begin(), factors_.end(), near))
+      open(fmt::format("{} of fp16 times {:.4g}", what, times));
   }
 
   // How many elements of data, or numbers of the user's, are multiplied in a product.

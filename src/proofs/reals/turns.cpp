@@ -142,8 +142,8 @@ class OnlineSoftmax : public RealWalk {
   // ---- scores, weights, outputs
   void product(const Stmt& s, State& state) override {
     const std::string acc = tl::base_name(s.acc()), a = tl::base_name(s.a());
-    const bool adds = tl::adds_product(s.op), begins = !adds || tl::traits(s.op).transposed;
-    if (begins) {
+    const bool adds = tl::adds_product(s.op);
+    if (tl::begins_scores(s.op)) {
       if (weights_.count(a) || scores_.count(a) || outputs_.count(a) || outputs_.count(acc))
         return other(s);
       Scores& scores = state.scores[acc];
@@ -245,9 +245,8 @@ class OnlineSoftmax : public RealWalk {
       return;
     }
     if (scores.asked || degree(s.value(), state) > 0 || has_more(s.value()) ||
-        !keeps_masks(s.value(), tl::base_name(s.target()), scores.masked))
+        !masks_last(s, scores))
       return other(s);
-    scores.masked |= tl::mentions(s.value(), "-inf");
     scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
     if (scores.gain > most_gain_ || scores.degree > specified_.score ||

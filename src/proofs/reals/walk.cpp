@@ -66,10 +66,8 @@ std::string RealWalk::run() {
 // ---- who is what
 void RealWalk::role(const Stmt& s) {
   if (s.op == Op::flag) declare_flags(s);
-  if (tl::is(s.op, Family::contract)) {
-    const bool begins = !tl::adds_product(s.op) || tl::traits(s.op).transposed;
-    (begins ? scores_ : outputs_).insert(tl::base_name(s.acc()));
-  }
+  if (tl::is(s.op, Family::contract))
+    (tl::begins_scores(s.op) ? scores_ : outputs_).insert(tl::base_name(s.acc()));
   if (s.op == Op::to_operand) weights_.insert(tl::base_name(s.dst()));
 }
 
@@ -147,15 +145,14 @@ void RealWalk::value(const Stmt& s, State& state) {
 void RealWalk::pass(const Stmt& of) {
   tl::walk(of.body, [&](const Stmt& s) {
     const ExprPtr what = value_of_row(s);
-    if (s.op == Op::each_row) {
+    if (s.op == Op::each_row)
       row_ = Row{s.items(tl::Hole::row_index)[0].name, !reads_keys(s.body), {}};
-    }
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) {
-        if (cancels(d.expr) || takes_other_sums(s, d.expr)) return other(s);
+        if (loses_of_row(s, d.expr)) return other(s);
         define(d.name, d.expr);
       }
-    if (what && takes_other_sums(s, what)) return other(s);
+    if (what && loses_of_row(s, what)) return other(s);
     if (what && (s.op == Op::sum || s.op == Op::dot_row))
       for (const tl::Item& d : s.names()) {
         remember(d.name, what);
@@ -164,8 +161,7 @@ void RealWalk::pass(const Stmt& of) {
       }
     if (what && s.has(tl::Hole::tensor) && s.op != Op::dot_row)
       arguments_[tl::base_name(s.tensor())].merge(arguments_of(what));
-    if (what && (of_data(what, 1) > most_of_rows() || constants_.gain(what) > most_gain_of_rows() ||
-                 cancels(what)))
+    if (what && (of_data(what, 1) > most_of_rows() || constants_.gain(what) > most_gain_of_rows()))
       other(s);
   });
   row_.reset();
@@ -173,10 +169,9 @@ void RealWalk::pass(const Stmt& of) {
 
 // Of what a row is summed up, too: of q * (q - mean) large terms cancel, where (q - mean) * (q -
 // mean) has none.
-bool RealWalk::takes_other_sums(const Stmt& s, const ExprPtr& e) {
-  if (!row_) return false;
-  if (formulas_.losses(e).has_other_sums(lost_)) return true;
-  if (s.op != Op::sum) return false;
+bool RealWalk::loses_of_row(const Stmt& s, const ExprPtr& e) {
+  if (loses(e, row_.has_value())) return true;
+  if (!row_ || s.op != Op::sum) return false;
   // Gradients sum up products of two rows, too.
   const std::set<std::string> terms =
       formulas_.terms(e, form_.training() == spec::Training::backward);
@@ -209,7 +204,7 @@ void RealWalk::gather(const Stmt& s, State& state) {
 
 // A scale is made of D: of numbers of the launch one is free.
 void RealWalk::of_launch(const std::string& name, const ExprPtr& e) {
-  if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
+  if (loses(e, false)) open(fmt::format("`{} = {}`", name, tl::print(e)));
   remember(name, e);
   launch_.insert(name);
   formulas_.of_launch(name, e);
@@ -328,11 +323,19 @@ int RealWalk::of_data(const ExprPtr& e, int scores) const {
 bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
   Scope inside = state;
   bind_element(inside);
-  if (eval(e, inside).sort == Term::real) {
-    const Losses losses = formulas_.losses(e);
-    if (losses.beyond(lost_) || losses.has_other_sums(lost_)) return true;
-  }
+  if (eval(e, inside).sort == Term::real && loses(e)) return true;
   return is_detour(e, inside, state, has);
+}
+
+bool RealWalk::loses(const ExprPtr& e, bool asks_for_sums) {
+  const Losses losses = formulas_.losses(e);
+  return losses.beyond(lost_) || (asks_for_sums && losses.has_other_sums(lost_));
+}
+
+bool RealWalk::masks_last(const Stmt& s, Scores& scores) const {
+  const bool last = keeps_masks(s.value(), tl::base_name(s.target()), scores.masked);
+  scores.masked |= tl::mentions(s.value(), "-inf");
+  return last;
 }
 
 bool RealWalk::keeps_masks(const ExprPtr& e, const std::string& tile, bool masked) const {

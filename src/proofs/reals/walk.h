@@ -96,16 +96,14 @@ class RealWalk : protected Names {
   // Of scores, whose own is given, of data and of integers among reals; what was handed on has none
   // but an output, which counts as the data that it is of.
   int of_data(const tl::ExprPtr& e, int scores) const;
-  bool cancels(const tl::ExprPtr& e) { return formulas_.losses(e).beyond(lost_); }
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
   // has none; or a sum that the specification takes nowhere.
   bool is_detour(const tl::ExprPtr& e, const State& state) {
     return is_detour(e, state, specified_.all);
   }
   bool is_detour(const tl::ExprPtr& e, const State& state, const Degrees::Has& has);
-  // Whether -inf stays what it is: in the formula itself it is no more than what a choice gives,
-  // and of scores that have some is taken a sum, or a multiple by a number of the launch, or exp2.
-  bool keeps_masks(const tl::ExprPtr& e, const std::string& tile, bool masked) const;
+  // Of a map of scores, whether -inf stays what it is; notes whether it puts some in.
+  bool masks_last(const tl::Stmt& s, Scores& scores) const;
   // The tensors and numbers of the user's that a formula reads, through vectors, lets and what
   // passes write, which counts itself.
   std::set<std::string> arguments_of(const tl::ExprPtr& e) const;
@@ -143,7 +141,12 @@ class RealWalk : protected Names {
   // What a name, an element or a field is called in sums, and of a pass over rows.
   std::string plain(const tl::ExprPtr& e) const;
   std::string plain_of_row(const tl::ExprPtr& e) const;
-  bool takes_other_sums(const tl::Stmt& s, const tl::ExprPtr& e);
+  // Whether it has lost digits that the specification keeps.
+  bool loses(const tl::ExprPtr& e, bool asks_for_sums = true);
+  bool loses_of_row(const tl::Stmt& s, const tl::ExprPtr& e);
+  // In a formula -inf is no more than what a choice gives, and of scores that have some is taken a
+  // sum, or a multiple by a number of the launch, or exp2.
+  bool keeps_masks(const tl::ExprPtr& e, const std::string& tile, bool masked) const;
 
   const std::map<std::string, std::set<std::string>> places_of_form_;
   std::map<std::string, int> degrees_;

@@ -30,17 +30,6 @@ namespace {
 
 using namespace test::attacks;
 
-check::Options options() {
-  check::Options o;
-  o.cases = 6;
-  o.exact_cases = 2;
-  o.missed = 0x1p-50;
-  o.further_scores = 8'000'000;
-  o.self_check_step = 0;
-  o.shrink = o.schedules = false;
-  return o;
-}
-
 class Attacks : public testing::TestWithParam<std::string> {};
 
 TEST_P(Attacks, end_as_they_should) {

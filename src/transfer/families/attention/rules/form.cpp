@@ -115,8 +115,7 @@ bool bind_output(Edit& edit) {
   for (const spec::Output& lse : edit.form.outputs) {
     if (lse.name != "lse" || (edit.group == 1 && lse.dims.empty())) continue;
     Binding binding{edit.facts.lse, "", {0, 1, 2}};
-    for (size_t n = 0; n < lse.dims.size(); ++n)
-      binding.dims[std::string("bhi").find(lse.dims[n])] = int(n);
+    for (size_t n = 0; n < lse.dims.size(); ++n) binding.dims[lse.axes.find(lse.dims[n])] = int(n);
     edit.result.bindings.push_back(of_rows(edit, std::move(binding)));
   }
   return true;
