@@ -19,7 +19,9 @@ SECTIONS = [
     ("Errors", "All are `kernelwright.Error`.",
      [("errors", ["Error", "SpecError", "ArgumentError", "GradientError", "MachineError", "Refuted",
                   "Inconclusive", "InternalError"])]),
-    ("FlashAttention's names", "`kernelwright.flash`.", [("flash", ["flash_attn_func", "attention_of"])]),
+    ("FlashAttention's names", "`kernelwright.flash`.", [("flash.dense", ["flash_attn_func"]), ("flash.packed", ["flash_attn_varlen_func"]),
+      ("flash.cached", ["flash_attn_with_kvcache"]),
+      ("flash.specifications", ["attention_of", "packed_attention_of", "cached_attention_of"])]),
     ("Hugging Face", "`kernelwright.huggingface`; needs transformers.",
      [("huggingface", ["register", "attention_of", "attention_mask", "attention_forward", "Mask"])]),
     ("Kernels without their function", "What `kernelwright make` and `kernelwright export hf` wrote, called from "
@@ -123,6 +125,7 @@ def page(note):
             found, lines = definitions(module)
             for name in wanted:
                 top = homes.get(name) == modules_of.get(module, module)
-                qualified = f"kernelwright.{name}" if top else f"kernelwright.{module}.{name}"
+                of = module.partition(".")[0]  # a folder gives the names of its files
+                qualified = f"kernelwright.{name}" if top else f"kernelwright.{of}.{name}"
                 parts += entry(found[name], qualified, lines)
     return "\n".join(parts)

@@ -4,8 +4,8 @@ function in FlexAttention's vocabulary. docs/python.md is the reference.
     capture/     from a function to its graph and golden values
     compiling/   `compile`: the cache, operators, gradients
     runtime/     launching a kernel that was made
+    flash/       FlashAttention's functions by their names
     serve/       the tools of `kernelwright serve`
-    flash.py                           FlashAttention's functions by their names
     flexattention.py, huggingface.py   functions that others write: FlexAttention's mods, transformers' models
 
 Importing this package is cheap, because the command line imports it too: PyTorch and the rest come

@@ -183,10 +183,15 @@ def draw(how, seed, stream, dtype, shape):
 
 
 def head_axis(traced):
-    output = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0]
-    shape = output.meta["val"].shape
+    """Which axis of the output is heads: the constant one; of several (one query, [B, 1, H, D]) one that no operand has of any size."""
+    nodes = list(traced.program.graph.nodes)
+    shape = next(n for n in nodes if n.op == "output").args[0][0].meta["val"].shape
     axes = [d for d in range(1, len(shape) - 1) if isinstance(shape[d], int)]
-    return axes[0] if axes else None
+    user = set(traced.program.graph_signature.user_inputs)
+    operands = [n.meta["val"].shape for n in nodes if n.name in user and n.op == "placeholder" and is_operand(n.meta["val"])]
+    alike = [of for of in operands if len(of) == len(shape)]
+    heads = [d for d in axes if all(isinstance(of[d], int) for of in alike)] or axes
+    return next((d for d in heads if shape[d] != 1), heads[0]) if heads else None
 
 
 def row_errors(own, truth):
