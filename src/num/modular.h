@@ -44,8 +44,17 @@ class Modulus {
       if (exponent & 1) result = mul(result, x);
     return result;
   }
-  // n must be prime and x not 0.
-  uint64_t inverse(uint64_t x) const { return power(x, n_ - 2); }
+  // n must be prime and x not 0. Four bits of the exponent at a time, from its high end.
+  uint64_t inverse(uint64_t x) const {
+    uint64_t powers[16] = {one_, x};
+    for (int k = 2; k < 16; ++k) powers[k] = mul(powers[k - 1], x);
+    uint64_t result = one_;
+    for (int at = 60; at >= 0; at -= 4) {
+      for (int k = 0; k < 4; ++k) result = mul(result, result);
+      result = mul(result, powers[(n_ - 2) >> at & 15]);
+    }
+    return result;
+  }
   // A square root of a square, of a prime n = 3 mod 4.
   uint64_t root(uint64_t x) const { return power(x, (n_ + 1) / 4); }
 

@@ -112,6 +112,7 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   for (const auto& [name, family] : kFamilies) {
     std::optional<Form> form = family().recognise(graph, diagnostics);
     if (form) form->built_in = graph.built_in;
+    if (form) form->heads = graph.heads;
     if (form && !are_numbers(*form, graph, diagnostics)) return std::nullopt;
     if (form || diagnostics.has_errors()) return form;
   }

@@ -39,6 +39,8 @@ struct Argument {
   double value = 0;               // of a scalar: what example_inputs() gave
   Span span;
   bool saved = false;  // by a forward kernel: nobody draws it, it follows (Family::complete)
+  // Of a tensor of integers: the least and the greatest that cases draw, as far as it is known.
+  std::optional<std::array<int64_t, 2>> drawn;
 };
 
 // What a row of an operand becomes before its product: QK-norm, RoPE, a scale for each token.
@@ -211,6 +213,9 @@ struct Form {
   // of the sum of the exponentials, or column_sums[b, h, j], the sum over the rows of the softmax's
   // weights of each key.
   std::vector<Output> outputs = {{"o", "bhid"}};
+  // Numbers of heads are constants of a trace; of which others the function was seen to be the same
+  // (more_heads.py): any, any with as many query heads to a key head, or none. Launches have these.
+  enum class Heads { any, grouped, own } heads = Heads::any;
   // Python values that the trace made constants, "WINDOW = 1024 (a global)": another value of them
   // is another function.
   std::vector<std::string> built_in;
@@ -248,7 +253,7 @@ bool takes_saved(const Form& form);
 bool has_softmax(const Form& form);
 
 // Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
-// with. Then the function means the same for any number of heads.
+// with. Then the function means the same for any number of heads, as far as Form::heads says.
 bool heads_are_alike(const Form& form);
 // The same function of arguments with so many key heads, and as many query heads to each as before.
 // Nothing where heads are not alike, or where an argument's heads are read at another index, too.

@@ -346,7 +346,7 @@ class Attention : Proof {
       if (o.answer == Answer::proved && !is_head_along(u)) none(u);
     if (o.answer == Answer::proved) report_.small_reals = specified.data_among_reals;
     if (o.answer == Answer::proved)
-      leave(not_told_apart(specified.whole, uses, solver_, sizes_, of_kept), {});
+      leave(not_told_apart(specified.whole, uses, solver_, sizes_, drawn(), of_kept), {});
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
     if (lists_) words_of_lists(uses);
@@ -396,6 +396,24 @@ class Attention : Proof {
   }
 
   // Beyond the words of its own list a block would read those of the next.
+  // Between what integers of the data, each that was read, lie in cases.
+  std::vector<std::string> drawn() const {
+    std::vector<std::string> out;
+    const auto within = [&](const std::string& text, int64_t low, int64_t high) {
+      out.push_back(fmt::format("(and (<= {1} {0}) (<= {0} {2}))", text, Term::number(low).text,
+                                Term::number(high).text));
+    };
+    for (const Vocabulary::Element& e : vocabulary_.elements())
+      if (const spec::Argument* a = form_.argument(e.tensor)) {
+        const auto range = a->drawn.value_or(std::array{kLengths[0], kLengths[1]});
+        within(e.text, range[0], range[1]);
+      }
+    for (const spec::Argument& a : form_.arguments)
+      if (!a.is_tensor && !is_float(a.dtype) && vocabulary_.reads_scalar(a.name))
+        within(vocabulary_.name_of_scalar(a.name), kLengths[0], kLengths[1]);
+    return out;
+  }
+
   void words_of_lists(const Uses& uses) {
     if (!uses.open.empty()) return;
     if (uses.list != visits_.list) return open(kPlaces, "two lists for one block");
@@ -553,7 +571,8 @@ Report prove_attention(const tl::Program& program, const spec::Form& form, const
     return report;
   };
   const int64_t H = form.H.constant, G = form.G.constant;
-  if (Report any = of(Heads::any); any.complete()) return any;
+  if (form.heads == spec::Form::Heads::any)
+    if (Report any = of(Heads::any); any.complete()) return any;
   Report own = of(Heads::own);
   if (!own.complete()) return own;
   if (G > 1)

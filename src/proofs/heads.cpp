@@ -26,7 +26,7 @@ bool is_of_queries(const spec::Operand& o) {
 
 bool may_vary(const spec::Form& form) {
   return !form.terms.empty() && form.H.name.empty() && form.G.name.empty() && form.H.constant > 1 &&
-         spec::heads_are_alike(form);
+         spec::heads_are_alike(form) && form.heads != spec::Form::Heads::own;
 }
 
 spec::Form with_heads(const spec::Form& form, Heads which) {

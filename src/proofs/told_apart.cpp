@@ -32,7 +32,7 @@ int64_t largest(const std::string& term) {
 
 std::string not_told_apart(
     const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
-    const std::map<std::string, Term>& sizes,
+    const std::map<std::string, Term>& sizes, const std::vector<std::string>& drawn,
     const std::function<Question(const Use&, const std::string& claim)>& of_kept) {
   const auto proved = [&](const Question& q) {
     return solver.ask(q, kEach).answer == Answer::proved;
@@ -45,6 +45,7 @@ std::string not_told_apart(
       for (const char* size : {"M", "N"})
         q.premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, rows));
       q.premises.push_back(fmt::format("(<= {} {})", sizes.at("B").text, kBatches));
+      q.premises.insert(q.premises.end(), drawn.begin(), drawn.end());
       return q;
     };
     for (const Use& u : uses.all) {

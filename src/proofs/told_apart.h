@@ -12,12 +12,17 @@
 
 namespace kw::proofs {
 
+// Of integers of the data, the range that cases draw them from; where nobody says, lengths: what is
+// beyond is nobody's to see.
+inline constexpr int64_t kLengths[] = {0, 300};
+
 // One of the specification's (Specified::whole) and one of the program's that are the same in all
 // elements that cases have and keep, and not in others, as a sentence; "" where there are none.
-// `of_kept` asks a claim of the elements that are kept where a use is.
+// `drawn`: between what integers of the data lie in cases. `of_kept` asks a claim of the elements
+// that are kept where a use is.
 std::string not_told_apart(
     const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
-    const std::map<std::string, Term>& sizes,
+    const std::map<std::string, Term>& sizes, const std::vector<std::string>& drawn,
     const std::function<Question(const Use&, const std::string& claim)>& of_kept);
 
 }  // namespace kw::proofs

@@ -26,12 +26,17 @@ inline Edit edit_of(const std::string& name) {
   return edit.value_or(Edit{});
 }
 
-// The lines of the form, as tests/unit/transfer_form.h reads them.
+// The lines of the form, as tests/unit/transfer_form.h reads them; of several arguments "; " parts them.
 inline std::string form_lines(const Edit& edit) {
   std::string lines;
   for (const char* word : {"product", "argument", "queries", "q_sum", "q_row", "normaliser",
                            "score", "keep", "sink", "epilogue"})
-    if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
+    if (edit.head.count(word)) {
+      std::string said = edit.head.at(word);
+      for (size_t at; (at = said.find("; ")) != std::string::npos;)
+        said.replace(at, 2, fmt::format("\n{} ", word));
+      lines += fmt::format("{} {}\n", word, said);
+    }
   if (edit.head.count("gradients")) lines += "gradients\n";
   return lines;
 }

@@ -31,7 +31,7 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, integers_of_reals, memory, questions, \
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, integers_of_reals, memory, more_heads, questions, \
         rounded_positions, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
@@ -62,6 +62,10 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     traced_at = time.monotonic()
     if training:
         text["training"] = training
+    text["heads"] = more_heads.alike(spec, traced)
+    if text["heads"] != "any":
+        fixed = "number of heads" if text["heads"] == "own" else "number of query heads to a key head"
+        traced.notes.append((f"the function computes with the {fixed}, or fixes it: launches have the example's", spec.line))
     index, truths, errors = (gradients if training == "backward" else goldens).make(spec, traced, cases or goldens.CASES)
     text["notes"] = [{"message": message, "line": line} for message, line in traced.notes]
     text["seconds"] = {"trace": round(traced_at - started, 3),

@@ -249,6 +249,20 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
   return true;
 }
 
+// What of the data proofs may take for seen.
+void note_drawn_integers(Capture& capture) {
+  for (Argument& a : capture.form.arguments) {
+    if (!a.is_tensor || is_float(a.dtype)) continue;
+    for (const GoldenCase& golden : capture.cases) {
+      const auto how = golden.draws.arguments.find(a.name);
+      if (how == golden.draws.arguments.end() || how->second.kind != Draw::Kind::integer) continue;
+      const auto [low, high] = std::pair(how->second.low, how->second.high);
+      if (!a.drawn) a.drawn = {low, high};
+      a.drawn = {std::min((*a.drawn)[0], low), std::max((*a.drawn)[1], high)};
+    }
+  }
+}
+
 void note_rows_without_a_key(Capture& capture) {
   if (capture.form.terms.empty()) return;
   for (const GoldenCase& golden : capture.cases) {
@@ -464,6 +478,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
+  note_drawn_integers(out);
   note_rows_without_a_key(out);
   if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
     return std::nullopt;

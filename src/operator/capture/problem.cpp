@@ -67,8 +67,10 @@ void for_each_read(const ExprPtr& e, const std::function<void(const Expr&)>& vis
   for (const ExprPtr& a : e->args) for_each_read(a, visit);
 }
 
-// Grows the sizes that belong to an argument alone; scalars are known already.
-void grow_to_what_is_read(const Form& given, Problem& problem) {
+// Of each dimension whose size belongs to an argument alone: the size and the index that is read.
+void for_each_own(
+    const Form& given,
+    const std::function<void(const std::string&, const ExprPtr&, const Extents&)>& visit) {
   Form form = given;
   const std::vector<Axis> own = axes(form);
   const auto is_axis = [&](const std::string& size) {
@@ -77,15 +79,20 @@ void grow_to_what_is_read(const Form& given, Problem& problem) {
   Family::of(form).each_expression(form, [&](ExprPtr& e, const Extents& extents) {
     for_each_read(e, [&](const Expr& read) {
       const Argument* a = given.argument(read.name);
-      for (size_t d = 0; a && d < a->dims.size(); ++d) {
-        const std::string& size = a->dims[d].name;
-        if (size.empty() || is_axis(size) || mentions(read.args[d], Kind::read) ||
-            !problem.sizes.count(size) || !is_known(read.args[d], problem))
-          continue;
-        problem.sizes[size] =
-            std::max(problem.sizes[size], greatest(read.args[d], extents, given, problem) + 1);
-      }
+      for (size_t d = 0; a && d < a->dims.size(); ++d)
+        if (const std::string& size = a->dims[d].name; !size.empty() && !is_axis(size))
+          visit(size, read.args[d], extents);
     });
+  });
+}
+
+// Scalars are known already.
+void grow_to_what_is_read(const Form& form, Problem& problem) {
+  for_each_own(form, [&](const std::string& size, const ExprPtr& index, const Extents& extents) {
+    if (mentions(index, Kind::read) || !problem.sizes.count(size) || !is_known(index, problem))
+      return;
+    problem.sizes[size] =
+        std::max(problem.sizes[size], greatest(index, extents, form, problem) + 1);
   });
 }
 
@@ -125,6 +132,15 @@ int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) 
   if (size.name.empty()) return size.constant;
   const auto found = sizes.find(size.name);
   return found == sizes.end() ? -1 : found->second;
+}
+
+std::map<std::string, bool> own_sizes(const Form& form) {
+  std::map<std::string, bool> out;
+  for_each_own(form, [&](const std::string& size, const ExprPtr& index, const Extents&) {
+    const auto known = out.emplace(size, true).first;
+    known->second &= !mentions(index, Kind::read);
+  });
+  return out;
 }
 
 std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,

@@ -31,6 +31,11 @@ struct Draws {
   std::map<std::string, Draw> arguments;
 };
 
+// The sizes that belong to an argument alone (a table's length). True: it may be any that is no
+// less than what is read. False: it is read at places that are data, which are drawn for it as it
+// is.
+std::map<std::string, bool> own_sizes(const Form& form);
+
 // Arguments from a seed; sizes that an argument alone has grow to what is read of it (problem.cpp).
 // Null when a size or a draw is missing. With `heads`, operands are 0 in all but these query heads
 // and those of their keys: for who looks at no others.

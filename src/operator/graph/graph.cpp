@@ -187,6 +187,10 @@ std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& us
     for (const Json& n : json.at("nodes")) reader.node(n);
     for (const Json& o : json.at("outputs")) graph.outputs.push_back(reader.numbers.at(o));
     graph.built_in = json.value("built_in", graph.built_in);
+    const std::string heads = json.value("heads", "any");
+    graph.heads = heads == "own"       ? Form::Heads::own
+                  : heads == "grouped" ? Form::Heads::grouped
+                                       : Form::Heads::any;
     graph.training = training_of(json.value("training", ""));
     for (const Json& n : json.at("notes")) {
       const Span span = n.at("line").is_number() ? graph.line(int_of(n.at("line"))) : Span{};

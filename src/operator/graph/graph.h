@@ -56,6 +56,7 @@ struct Graph {
   std::vector<int> outputs;
   Training training = Training::none;
   std::vector<std::string> built_in;  // Form::built_in
+  Form::Heads heads = Form::Heads::any;
   std::vector<Note> notes;
 
   int add(Node node);

@@ -171,7 +171,7 @@ Term Vocabulary::constant(const std::string& name, Term::Sort sort) {
 }
 
 Term Vocabulary::scalar(const std::string& argument) {
-  const Term t = constant(argument + ".arg");
+  const Term t = constant(name_of_scalar(argument));
   reads_.insert(t.text);
   return t;
 }

@@ -62,6 +62,10 @@ class Vocabulary {
   const std::vector<std::string>& declarations() const { return declarations_; }
   // Integers of data and scalars, each that was read, lie between -2^bits and 2^bits - 1.
   std::vector<std::string> data_within(int bits) const;
+  static std::string name_of_scalar(const std::string& argument) { return argument + ".arg"; }
+  bool reads_scalar(const std::string& argument) const {
+    return reads_.count(name_of_scalar(argument)) > 0;
+  }
   void is_datum(const std::string& term) { reads_.insert(term); }
 
  private:

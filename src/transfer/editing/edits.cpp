@@ -18,8 +18,10 @@ bool add_condition(Result& result, const std::string& holds, std::string why,
 
 bool fix_sizes(Result& result, const spec::Form& form, const Letters& letters,
                Diagnostics& diagnostics) {
-  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
-  const char *heads = "the function computes with the number of a head",
+  const bool own = form.heads == spec::Form::Heads::own;
+  const bool any_heads = spec::heads_are_alike(form) && !own && form.H.constant > 1;
+  const char *heads = own ? "the function computes with the number of heads, or fixes it"
+                          : "the function computes with the number of a head",
              *fixed = "the user's function fixes this size";
   const auto condition = [&](const std::string& holds, const char* why) {
     return add_condition(result, holds, why, diagnostics);
