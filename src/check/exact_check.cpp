@@ -109,7 +109,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = certain ? Verdict::refuted : Verdict::inconclusive;
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
-  else if (Family::of(capture.form).can_locate(capture.form, failure.what.output))
+  else if (Family::of(capture.form).can_locate(program, capture.form, failure.what.output))
     locate_exact(program, capture, c, draw, failure.what);
   if (!certain) {
     Diagnostic& d = report.diagnostics.error(

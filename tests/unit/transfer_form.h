@@ -42,7 +42,8 @@ struct Start {
   tl::Program kernel;
   Target target;
 };
-Start start_of(const spec::Form& form, const std::string& target);
+// Or another text of the corpus, by its name.
+Start start_of(const spec::Form& form, const std::string& target, const std::string& name = "");
 
 // An expression over the form's arguments, or over any names if there is none.
 spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);

@@ -67,15 +67,15 @@ TEST_P(ExactRight, agrees_to_the_last_bit) {
     EXPECT_LT(t.error_bound, 0x1p-34);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Program, ExactRight,
-                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "weights_bwd",
-                                         "log_sums_bwd", "softcap_bwd", "causal_bn80", "prefix_lm",
-                                         "alibi", "documents", "columns", "lists", "pair_bias",
-                                         "pairs", "table", "alone", "cluster_of_four",
-                                         "cluster_of_one", "each_fetches", "f16", "narrow_output",
-                                         "ping_pong", "saves", "q_in_shared_memory", "queue",
-                                         "rows", "sm80", "swapped", "three_warpgroups"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Program, ExactRight,
+    testing::Values("full", "causal", "full_decode", "causal_decode",
+                    "causal_decode_of_stored_parts", "full_bwd", "causal_bwd", "weights_bwd",
+                    "log_sums_bwd", "softcap_bwd", "causal_bn80", "prefix_lm", "alibi", "documents",
+                    "columns", "lists", "pair_bias", "pairs", "table", "alone", "cluster_of_four",
+                    "cluster_of_one", "each_fetches", "f16", "narrow_output", "ping_pong", "saves",
+                    "q_in_shared_memory", "queue", "rows", "sm80", "swapped", "three_warpgroups"),
+    [](const auto& info) { return info.param; });
 
 // Of the programs whose results differ those that the exact reading sees, or (`only: values`) those
 // of which every result is right but for overflow, or for what is rounded away.
