@@ -115,7 +115,7 @@ inline void add_rows(spec::Form& f) {
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
-  // causal_bn80, causal_decode: other tiles, another text, the same form.
+  // causal_bn80, prefix_lm_decode: other tiles, another text, the same form.
   f.name = name.substr(0, std::min(name.find("_bn"), name.find("_decode")));
   const ExprPtr causal = binary("<=", at("j"), at("i"));
   Term& t = f.terms[0];

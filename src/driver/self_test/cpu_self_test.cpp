@@ -111,7 +111,7 @@ std::optional<CpuSelfTest> run_cpu_self_test(const Home& home, int step,
     say("FAILED  " + out.surprises.back());
   };
   for (const char* name :
-       {"full", "causal", "prefix_lm", "saves", "causal_decode", "causal_bwd", "softcap_bwd"}) {
+       {"full", "causal", "prefix_lm", "saves", "prefix_lm_decode", "causal_bwd", "softcap_bwd"}) {
     const auto text = tester.right_text(name);
     if (!text) return std::nullopt;
     ++out.right;

@@ -61,8 +61,8 @@ TEST_P(Right, is_accepted) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Program, Right,
-    testing::Values("full", "causal", "full_decode", "causal_decode",
-                    "causal_decode_of_stored_parts", "full_bwd", "causal_bwd", "weights_bwd",
+    testing::Values("full", "causal", "full_decode", "prefix_lm_decode",
+                    "prefix_lm_decode_of_stored_parts", "full_bwd", "causal_bwd", "weights_bwd",
                     "divided_bwd", "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd",
                     "pairs_bwd", "epilogue_bwd", "turns_bwd", "full_wide_turns_bwd", "causal_bn80",
                     "prefix_lm", "alibi", "documents", "columns", "lists", "pair_bias", "pairs",
