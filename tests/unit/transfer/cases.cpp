@@ -24,15 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes a first line "WORD NAME" off a form's text.
-std::string taken(std::string& form, const std::string& word, const std::string& otherwise) {
-  if (form.rfind(word, 0) != 0) return otherwise;
-  const size_t end = form.find('\n');
-  const std::string name = form.substr(word.size(), end - word.size());
-  form.erase(0, end + 1);
-  return name;
-}
-
 std::string prefixed(const std::string& text, const char* prefix) {
   std::istringstream in(text);
   std::string out;
@@ -66,7 +57,8 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   ASSERT_NE(rule, std::string::npos) << path << " has no line ---";
   Diagnostics d;
   std::string lines = text.substr(0, rule);
-  const std::string name = taken(lines, "target ", "sm_90a"), own = taken(lines, "text ", "");
+  const std::string name = take_line(lines, "target ", "sm_90a"),
+                    own = take_line(lines, "text ", "");
   const bool deterministic = lines.rfind("deterministic\n", 0) == 0;
   const spec::Form form = form_of(lines);
   auto [kernel, target] = start_of(form, name, own);
