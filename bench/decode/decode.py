@@ -1,8 +1,14 @@
-"""The hand-written decoding kernel: built, checked against fp32, and timed beside FlashAttention-3.
+"""The hand-written decoding kernel: built, checked against fp32, and timed beside FlashAttention-3 and what `make` makes.
 
     python bench/decode/decode.py build --out out/decode                       # needs nvcc (13.0 was used), and no GPU
+    python bench/decode/decode.py make --out out/decode                        # needs kernelwright, and no GPU
     python bench/decode/decode.py check warm cold --out out/decode [--json FILE] [--only 'D64*'] [--rounds 5] [--limit 300]
     compute-sanitizer python bench/decode/decode.py small --out out/decode     # a few short cases of the check
+
+make: for the heads and columns of each case, a kernel of a function of one query, `kernelwright make`'s own, in out/decode/made. Those that
+are there are checked and timed with the others, as "made", on contiguous caches; what lies behind a length is finite for
+them, since a weight of 0 times NaN is none. Their launches, the kernel and the pass behind it, are PyTorch's
+(python/kernelwright on PYTHONPATH, build/src/runtime/c_abi/libkernelwright_launch.so).
 
 The library's name in `--out` holds a hash of its sources, so that an old one is never loaded. FlashAttention-3 takes part
 where `flash_attn_interface` can be imported (the wheel tokenspeed-fa3); where it cannot, ours is timed alone.
@@ -51,6 +57,34 @@ name_of = "D{2} {0}/{1} B{3} S{4}".format
 LAUNCHES, POOL, FLUSH = 20, 13 << 30, 512 << 20
 CASES = [(32, 8, 128, 1, 1024), (32, 8, 128, 1, 16384), (32, 8, 128, 1, 131072), (32, 8, 128, 8, 8192), (32, 8, 128, 32, 4096),
          (32, 8, 128, 128, 1024), (64, 8, 128, 8, 8192), (64, 8, 64, 8, 8192), (64, 8, 64, 8, 65536), (64, 8, 64, 32, 16384)]
+
+
+SPEC = """import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def decode(q, k, v, lengths):
+    seen = torch.arange(k.shape[2], device=q.device) < lengths[:, None, None, None]
+    return scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True)
+
+
+def example_inputs():
+    q, (k, v) = torch.randn(4, {heads}, 1, {D}).bfloat16(), torch.randn(2, 4, {G}, 512, {D}).bfloat16()
+    return q, k, v, torch.tensor([512, 77, 300, 1], dtype=torch.int32)
+"""
+
+
+def folder_of(out, heads, G, D):
+    return out / "made" / f"heads_{heads}_{G}_columns_{D}"
+
+
+def make(out):
+    for heads, G, D in sorted({case[:3] for case in CASES}):
+        folder = folder_of(out, heads, G, D)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        spec = folder.with_suffix(".py")
+        spec.write_text(SPEC.format(heads=heads, G=G, D=D))
+        subprocess.run(["kernelwright", "make", spec, "--target", "sm_90a", "--out", folder], check=True)
 
 
 class Problem(ctypes.Structure):
@@ -118,6 +152,24 @@ class Decode:
             self.library.decode_free(self.plan)
 
 
+class Made:
+    """A launch of the kernel in a made folder, on Decode's contiguous tensors."""
+    kernels = {}
+
+    def __init__(self, folder, q, k, v, lengths):
+        from kernelwright.runtime.launch import Kernel
+        kernel = self.kernels.setdefault(folder, None) or Kernel(folder)
+        self.kernels[folder] = kernel
+        (batch, heads, D), G = q.shape, k.shape[2]
+        self.launch = kernel.prepare(q.view(batch, G, heads // G, D), k.transpose(1, 2), v.transpose(1, 2), lengths)
+        o, lse = self.launch()
+        self.o, self.lse = o.view(batch, heads, D), lse.view(batch, heads)
+
+    def __call__(self):
+        self.launch()
+        return self.o
+
+
 def reference(q, k, v, score="plain", cap=0.0, window=0, slopes=None):
     """o [heads, D] and lse [heads] of one sequence in fp32: q [heads, D], k and v [length, key heads, D]."""
     (heads, D), (n, G, _) = q.shape, k.shape
@@ -182,6 +234,36 @@ def check_one(library, D, group, page, score, lengths, G, groups, overlap):
     return "the workspace's counts are not zero afterwards" if counts.any() else None, error, lse_error
 
 
+def check_made(out):
+    """Of the made kernels: cases, those that are wrong, the worst row and log-sum."""
+    cases, wrong, worst = 0, 0, (0.0, 0.0)
+    for heads, G, D in sorted({case[:3] for case in CASES}):
+        folder = folder_of(out, heads, G, D)
+        if not folder.is_dir():
+            continue
+        for most, lengths in [(700, [0, 1, 15, 16, 17, 333, 700]), (1, [1]), (64, [0, 0]), (3000, [3000]), (20000, [20000, 3, 0, 64]),
+                              (900, torch.randint(0, 900, (40,)).tolist()), (2048, [31, 32, 33, 63, 64, 65, 2047, 2048]),
+                              (300, torch.randint(0, 300, (300,)).tolist())]:
+            q = torch.randn(len(lengths), heads, D, device="cuda").bfloat16()
+            k, v = torch.randn(2, len(lengths), most, G, D, device="cuda").bfloat16()
+            made = Made(folder, q, 1.5 * k, v, torch.tensor(lengths, dtype=torch.int32, device="cuda"))
+            first = made.o.clone(), made.lse.clone()
+            right = [reference(q[b], 1.5 * k[b, :n], v[b, :n]) for b, n in enumerate(lengths)]
+            errors = judge(*first, right, "plain")
+            same = True
+            for _ in range(3):
+                made.o.fill_(float("nan")), made.lse.fill_(float("nan")), made()
+                same = same and torch.equal(made.o, first[0]) and torch.equal(made.lse, first[1])
+            worst = tuple(map(max, worst, errors))
+            cases += 1
+            if not (errors[0] <= 1e-2 and errors[1] <= 1e-3 and same):
+                wrong += 1
+                print(f"WRONG made D{D} {heads}/{G}, lengths {lengths}: a row is {errors[0]:.3g} from fp32, a log-sum {errors[1]:.3g}"
+                      + ("" if same else "; the bits differ from run to run"), flush=True)
+    print(f"made: {cases} cases, {wrong} wrong; worst row {worst[0]:.2g}, log-sum {worst[1]:.2g}", flush=True)
+    return {"cases": cases, "wrong": wrong, "worst_row_and_lse": worst}
+
+
 def check_replays(library):
     """Graphs of three launches, captured at lengths of 100 and replayed with others: how many were wrong, of how many."""
     G, group, batch, most, bad, n = 8, 4, 16, 4096, 0, 0
@@ -243,7 +325,7 @@ def machine():
     return subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
 
 
-def implementations(library, fa3, case, pool, cold):
+def implementations(library, fa3, case, pool, cold, out):
     """name -> 20 launches; how many caches they read."""
     heads, G, D, batch, S = case
     n = batch * S * G * D
@@ -258,6 +340,9 @@ def implementations(library, fa3, case, pool, cold):
         if fa3:
             of = lambda k, v, pages=pages: lambda: fa3(q[:, None], k, v, cache_seqlens=lengths, page_table=pages, causal=True)  # noqa: E731
             made["FA3" + tag] = [of(k, v) for k, v in caches]
+        folder = folder_of(out, heads, G, D)
+        if not page and folder.is_dir():
+            made["made"] = [Made(folder, q, k, v, lengths) for k, v in caches]
         for overlap in (False, True):
             name = "ours" + tag + (" overlap" if overlap else "")
             made[name] = []
@@ -270,11 +355,16 @@ def implementations(library, fa3, case, pool, cold):
                 apart = ((made[name][-1]().float() - right).norm() / right.norm()).item()
                 if not apart < 1e-2:
                     raise SystemExit(f"{name} is {apart:.3g} from FlashAttention-3 in {case}")
+        if not page and "made" in made:
+            right = made["ours"][-1]().float()
+            apart = ((made["made"][-1]().float() - right).norm() / right.norm()).item()
+            if not apart < 1e-2:
+                raise SystemExit(f"made is {apart:.3g} from the hand-written kernel in {case}")
     return {name: (launches * LAUNCHES)[:LAUNCHES] for name, launches in made.items()}, sets
 
 
-def time_case(library, fa3, case, pool, cold, rounds):
-    launches, sets = implementations(library, fa3, case, pool, cold)
+def time_case(library, fa3, case, pool, cold, rounds, out):
+    launches, sets = implementations(library, fa3, case, pool, cold, out)
     graphs = {name: graph_of(them) for name, them in launches.items()}
     flush = torch.zeros(FLUSH // 4, device="cuda")
     times, order = {name: [] for name in graphs}, list(graphs)
@@ -296,26 +386,30 @@ def time_case(library, fa3, case, pool, cold, rounds):
 
 def print_row(row, first):
     if first:
-        print("| heads, shape | FA3 | ours | FA3/ours | ours TB/s | overlap | FA3 page 16 | ours page 16 | FA3/ours | overlap |")
-        print("|---|---|---|---|---|---|---|---|---|---|")
+        print("| heads, shape | FA3 | ours | FA3/ours | ours TB/s | overlap | made | FA3/made | made TB/s | FA3 page 16 | ours page 16 | FA3/ours | overlap |")
+        print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     us = {name: t[0] for name, t in row["us"].items()}
     cell = lambda x, digits=2: f"{x:.{digits}f}" if x else "-"  # noqa: E731
-    ratio = lambda tag: us["FA3" + tag] / us["ours" + tag] if "FA3" + tag in us else None  # noqa: E731
-    cells = [us.get("FA3"), us["ours"], ratio(""), row["bytes"] / us["ours"] / 1e6, us["ours overlap"], us.get("FA3 page 16"),
-             us["ours page 16"], ratio(" page 16"), us["ours page 16 overlap"]]
+    ratio = lambda a, b: us[a] / us[b] if a in us and b in us else None  # noqa: E731
+    speed = lambda name: row["bytes"] / us[name] / 1e6 if name in us else None  # noqa: E731
+    cells = [us.get("FA3"), us["ours"], ratio("FA3", "ours"), speed("ours"), us["ours overlap"], us.get("made"), ratio("FA3", "made"),
+             speed("made"), us.get("FA3 page 16"), us["ours page 16"], ratio("FA3 page 16", "ours page 16"), us["ours page 16 overlap"]]
     print(f"| {row['case']} | " + " | ".join(map(cell, cells)) + " |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", choices=["build", "check", "small", "warm", "cold"], help="default: check warm cold")
+    parser.add_argument("what", nargs="*", choices=["build", "make", "check", "small", "warm", "cold"], help="default: check warm cold")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the library")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--only", default="*", help="cases whose name this pattern fits")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
     args = parser.parse_args()
-    began, what, path = time.time(), args.what or ["check", "warm", "cold"], build(args.out)
+    began, what = time.time(), args.what or ["check", "warm", "cold"]
+    if what == ["make"]:
+        return make(args.out)
+    path = build(args.out)
     if what == ["build"]:
         return 0
     global torch
@@ -330,6 +424,8 @@ def main():
     report = {"gpu": torch.cuda.get_device_name(0), "torch": torch.__version__, "library": path.name, "machine": [machine()]}
     for kind in [w for w in ("check", "small") if w in what]:
         report[kind] = check(library, kind == "small", args.only)
+        if kind == "check" and (args.out / "made").is_dir():
+            report["check_made"] = check_made(args.out)
     pool = None
     for kind in [w for w in ("warm", "cold") if w in what]:
         if pool is None:
@@ -338,12 +434,12 @@ def main():
         report[kind] = []
         for case in CASES:
             if fnmatch.fnmatch(name_of(*case), args.only) and time.time() - began < args.limit:
-                report[kind].append(time_case(library, fa3, case, pool, kind == "cold", args.rounds))
+                report[kind].append(time_case(library, fa3, case, pool, kind == "cold", args.rounds, args.out))
                 print_row(report[kind][-1], len(report[kind]) == 1)
     report["machine"].append(machine())
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 1 if any(report.get(k, {}).get("wrong") or report.get(k, {}).get("replays_wrong") for k in ("check", "small")) else 0
+    return 1 if any(report.get(k, {}).get("wrong") or report.get(k, {}).get("replays_wrong") for k in ("check", "check_made", "small")) else 0
 
 
 if __name__ == "__main__":

@@ -25,3 +25,4 @@
 #include "ops/rows.cuh"
 #endif
 #include "ops/totals.cuh"
+#include "ops/combine.cuh"

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 #include <span>
@@ -280,14 +281,19 @@ void keep_to_limits(const Form& form, const std::optional<proofs::Report>& prove
 }
 
 // Several key blocks and rows of tiles, ragged ends, more keys than queries and fewer.
-std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options) {
-  constexpr int64_t kShapes[][3] = {{1, 200, 300}, {1, 300, 257}, {2, 65, 129}};
-  constexpr int64_t kOfAllHeads[][3] = {{1, 129, 200}};  // of a quick check
+std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options,
+                                   bool parts) {
+  using Shape = std::array<int64_t, 3>;
+  constexpr Shape kOfParts = {24, 65, 700};
+  constexpr Shape kShapes[] = {{1, 200, 300}, {1, 300, 257}, {2, 65, 129}};
+  constexpr Shape kOfAllHeads[] = {{1, 129, 200}};  // of a quick check
   const bool less = options.effort == Effort::quick && !spec::heads_are_alike(capture.form);
+  const std::span<const Shape> all = less ? std::span<const Shape>(kOfAllHeads) : kShapes;
+  std::vector<Shape> shapes(all.begin(),
+                            all.begin() + std::min(int(all.size()), options.exact_cases));
+  if (parts) shapes.push_back(kOfParts);
   std::vector<Case> cases;
-  for (const auto& [b, m, n] :
-       less ? std::span(kOfAllHeads) : std::span<const int64_t[3]>(kShapes)) {
-    if (int(cases.size()) >= options.exact_cases) break;
+  for (const auto& [b, m, n] : shapes) {
     Case c;
     c.sizes = resized(capture.form, capture.cases[0].sizes, b, m, n);
     c.golden = &nearest(capture, c.sizes);
@@ -300,7 +306,9 @@ std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& 
     const bool single = capture.form.M.name.empty() && capture.form.M.constant == 1;
     if (spec::heads_are_alike(capture.form) && !single) keep_ends_of_groups(c);
     const std::vector<spec::Argument>& arguments = capture.form.arguments;
-    if (cases.size() == 1 && std::any_of(arguments.begin(), arguments.end(), is_data_of_integers))
+    const bool own = Shape{b, m, n} != kOfParts;
+    if (cases.size() == 1 && own &&
+        std::any_of(arguments.begin(), arguments.end(), is_data_of_integers))
       c.planted = Planted::alike;
     cases.push_back(std::move(c));
   }

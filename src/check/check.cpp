@@ -78,7 +78,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
   else if (const Family& own = Family::of(capture.form);
-           own.can_locate(capture.form, failure.what.output))
+           own.can_locate(program, capture.form, failure.what.output))
     own.locate(program, capture, c, failure.what);
   report.counterexample = std::move(failure.what);
 }

@@ -109,7 +109,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = certain ? Verdict::refuted : Verdict::inconclusive;
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
-  else if (Family::of(capture.form).can_locate(capture.form, failure.what.output))
+  else if (Family::of(capture.form).can_locate(program, capture.form, failure.what.output))
     locate_exact(program, capture, c, draw, failure.what);
   if (!certain) {
     Diagnostic& d = report.diagnostics.error(
@@ -125,7 +125,8 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
 
 std::vector<Case> cases_of(const tl::Program& program, const spec::Capture& capture,
                            const Options& options, const Report& report) {
-  std::vector<Case> cases = make_exact_cases(capture, options);
+  const bool parts = program.find(tl::Op::combine_parts) != nullptr;
+  std::vector<Case> cases = make_exact_cases(capture, options, parts);
   keep_to_limits(capture.form, report.indices, options.scores, cases);
   for (Case& c : cases) c.packed = packs_heads(program);
   return cases;

@@ -70,7 +70,8 @@ class Family {
   }
   // Whether the values of a run can be followed, from the inputs to this output. If so, name the
   // first statement that differs, of a run in values or in the exact algebra.
-  virtual bool can_locate(const spec::Form& /*form*/, const std::string& /*output*/) const {
+  virtual bool can_locate(const tl::Program& /*program*/, const spec::Form& /*form*/,
+                          const std::string& /*output*/) const {
     return false;
   }
   virtual void locate(const tl::Program& /*program*/, const spec::Capture& /*capture*/,

@@ -2,6 +2,7 @@
 // their own and the user's error taken as zero, so that what is accepted is two halves of an ulp.
 // For the tests and the self-test, which need no Python.
 #pragma once
+#include <algorithm>
 #include <string>
 
 #include "operator/capture/capture.h"
@@ -114,7 +115,8 @@ inline void add_rows(spec::Form& f) {
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
-  f.name = name.substr(0, name.find("_bn"));  // causal_bn80: other tiles, same form
+  // causal_bn80, prefix_lm_decode: other tiles, another text, the same form.
+  f.name = name.substr(0, std::min(name.find("_bn"), name.find("_decode")));
   const ExprPtr causal = binary("<=", at("j"), at("i"));
   Term& t = f.terms[0];
   if (f.name == "causal") t.keep = causal;

@@ -129,8 +129,10 @@ void show_worst(Counterexample& e, const double* got, const double* want, int64_
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
 
 // ---- the exact reading (exec/exact.h, operator/evaluate/exact.h)
-// A few small cases; they need no goldens.
-std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options);
+// A few small cases; they need no goldens. Where a row is combined of `parts`, one more, of more
+// batch entries: of one entry each key block is a part of its own, and of many all are one.
+std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options,
+                                   bool parts = false);
 // The same, with zero tolerance: every element of every output. `draw` chooses the primes and the
 // seed. A failure that an opaque operation may have made is `uncertain`.
 // With `general`, integers that become reals are drawn (Algebra::of_integer).

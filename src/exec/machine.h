@@ -208,7 +208,8 @@ int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
 
-// A sum_over and a sum_tiles of the pass behind the kernel.
+// A combine_parts, a sum_over and a sum_tiles of the pass behind the kernel.
+void combine_parts(Machine& m, const tl::Stmt& s, const Context& c);
 void sum_over(Machine& m, const tl::Stmt& s);
 void sum_tiles(Machine& m, const tl::Stmt& s, const Context& c);
 

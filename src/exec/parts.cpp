@@ -155,6 +155,8 @@ void run_after(Machine& m) {
       round_sums(m, s, c);
     else if (s.op == Op::add_parts)
       add_parts(m, s, c);
+    else if (s.op == Op::combine_parts)
+      combine_parts(m, s, c);
     else if (s.op == Op::sum_over)
       sum_over(m, s);
     else if (s.op == Op::sum_tiles)

@@ -207,7 +207,8 @@ void run_pass(Machine& m, const Stmt& pass) {
 std::set<std::string> left_by_kernel(const Machine& m) {
   std::set<std::string> out;
   tl::walk(m.program.body, [&](const Stmt& s) {
-    if (s.op == Op::tma_store || s.op == Op::copy_out || s.op == Op::round_sums)
+    if (s.op == Op::tma_store || s.op == Op::copy_out || s.op == Op::round_sums ||
+        s.op == Op::store_rows || s.op == Op::store_accumulator)
       out.insert(tl::base_name(s.tensor()));
   });
   return out;

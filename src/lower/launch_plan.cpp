@@ -273,7 +273,8 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::round_sums || s.op == Op::write_row || s.op == Op::store_accumulator)
+      if (s.op == Op::round_sums || s.op == Op::combine_parts || s.op == Op::write_row ||
+          s.op == Op::store_accumulator)
         copied_by_rows_.insert(tl::base_name(s.tensor()));
       if (s.op == Op::dot_row)
         copied_by_rows_.insert({tl::base_name(s.src()), tl::base_name(s.tensor())});

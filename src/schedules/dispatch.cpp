@@ -225,6 +225,7 @@ Next Pen::record(const Stmt& s) {
     case Op::write_value:
     case Op::after:
     case Op::add_parts:
+    case Op::combine_parts:
     case Op::round_sums:
     case Op::sum_over:
     case Op::sum_tiles:

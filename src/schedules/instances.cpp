@@ -18,7 +18,8 @@ using tl::Stmt;
 namespace {
 
 constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48;
-constexpr int kWithin = 33;  // beyond an edge of a tile
+constexpr int kWithin = 33;             // beyond an edge of a tile
+constexpr int64_t kManyEntries = 1024;  // of a batch: more rows of tiles than CTAs fill a GPU
 constexpr size_t kMostProfiles = 80;
 
 // Parameters and toggles, before any launch.
@@ -68,6 +69,18 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
     if (letter.count(tensor) && rows.count(tile)) units[letter[tensor]] = rows[tile];
   });
   return units;
+}
+
+// How many batch entries launches have, by the letter of that dimension. Where keys are split over
+// blocks, few tiles of rows have many splits of few turns each, and many have one of all turns.
+std::pair<std::string, std::vector<int64_t>> batches(const tl::Program& program) {
+  const Stmt *combine = program.find(Op::combine_parts), *args = program.find(Op::args);
+  if (!combine || !args) return {};
+  for (const Stmt& s : args->body)
+    if (tl::is(s.op, tl::Family::tensor))
+      for (const Item& d : s.names())
+        if (combine->tensor()->is_name(d.name)) return {s.dims()[0].name, {1, kManyEntries}};
+  return {};
 }
 
 // The largest number in the functions of the program: a row or key from which on blocks may be of
@@ -252,6 +265,14 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   // One tile of rows; as many rows as keys; keys that end within a tile, and with them a diagonal
   // at the last one; rows that a window has left behind all keys.
   enum class Shape { one_tile, square, ragged, beyond };
+  const auto [batch, entries] = batches(program);
+  const auto for_each_batch = [&](std::map<std::string, int64_t> sizes, const auto& launch) {
+    if (entries.empty()) launch(sizes);
+    for (const int64_t n : entries) {
+      sizes[batch] = n;
+      launch(sizes);
+    }
+  };
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
     std::set<std::map<std::string, int64_t>> tried;
     for (const Shape shape : {Shape::one_tile, Shape::square, Shape::ragged, Shape::beyond}) {
@@ -266,8 +287,10 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       }
       if (!tried.insert(sizes).second) continue;
       // The fourth ends within a tile. Below 0 is what has no key: a window, a length.
-      for (const int64_t argument : {int64_t(0), most / 2, most, most / 2 + kWithin, -2 * most})
-        if (argument == 0 || integers) try_launch(sizes, argument, false);
+      for_each_batch(sizes, [&](const auto& all) {
+        for (const int64_t argument : {int64_t(0), most / 2, most, most / 2 + kWithin, -2 * most})
+          if (argument == 0 || integers) try_launch(all, argument, false);
+      });
     }
   }
   int64_t most = 0;
@@ -276,10 +299,12 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   std::map<std::string, int64_t> sizes;
   for (const auto& [letter, rows] : units) sizes[letter] = most;
   found.longest_is_known = largest_in_functions(program) < most;
-  if (!found.fault) try_launch(sizes, 0, true);
-  // What an argument says may make blocks longer: a window's width.
-  for (const int64_t argument : {most / 2, most})
-    if (integers && !found.fault) try_launch(sizes, argument, true);
+  for_each_batch(sizes, [&](const auto& all) {
+    if (!found.fault) try_launch(all, 0, true);
+    // What an argument says may make blocks longer: a window's width.
+    for (const int64_t argument : {most / 2, most})
+      if (integers && !found.fault) try_launch(all, argument, true);
+  });
   found.longest_is_known = found.longest_is_known && found.longest;
   for (auto& [hash, block] : distinct) found.blocks.push_back(block);
   std::sort(found.blocks.begin(), found.blocks.end(),

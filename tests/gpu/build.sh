@@ -12,7 +12,7 @@ compile="$(command -v ccache || true) $link -std=c++17 -O2 -Xcompiler -Wall"
 export compile link out
 
 if [ -z "${2:-}" ]; then
-  for family in main scalars maps rows copies products matrices sync clusters blocks lists row_maps sums lines ampere; do
+  for family in main scalars maps rows copies products matrices sync clusters blocks lists row_maps sums combine lines ampere; do
     echo "$family"
   done | xargs -P "${JOBS:-2}" -I{} sh -c '$compile -I cuda -c tests/gpu/conformance/{}.cu -o "$out/{}.o"'
   $link "$out"/*.o -o "$out/conformance"

@@ -62,6 +62,7 @@ inline std::string apply(const Edit& edit) {
 inline std::string text_of(const std::string& name) {
   const std::string tests = in_clone("/tests");
   if (name == "full") return read_source(tests + "/corpus/sm90_attention_fwd.tl")->text;
+  if (name == "full_decode") return read_source(tests + "/corpus/sm90_attention_decode.tl")->text;
   if (name == "full_bwd") return read_source(tests + "/corpus/sm90_attention_bwd.tl")->text;
   if (name == "full_mla_bwd") return read_source(tests + "/corpus/sm90_attention_bwd_mla.tl")->text;
   if (name == "full_narrow_bwd")

@@ -42,7 +42,18 @@ struct Start {
   tl::Program kernel;
   Target target;
 };
-Start start_of(const spec::Form& form, const std::string& target);
+// Takes a first line "WORD NAME" off a form's text, as cases of tests/transfer begin: "target sm_80".
+inline std::string take_line(std::string& form, const std::string& word,
+                             const std::string& otherwise) {
+  if (form.rfind(word, 0) != 0) return otherwise;
+  const size_t end = form.find('\n');
+  const std::string name = form.substr(word.size(), end - word.size());
+  form.erase(0, end + 1);
+  return name;
+}
+
+// Or another text of the corpus, by its name.
+Start start_of(const spec::Form& form, const std::string& target, const std::string& name = "");
 
 // An expression over the form's arguments, or over any names if there is none.
 spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);

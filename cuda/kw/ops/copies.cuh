@@ -220,6 +220,16 @@ template <int C> KW_DEVICE void scale_columns(Accumulator<real, 64, C>& t, const
     t.x[n] *= c.x, t.x[n + 1] *= c.y, t.x[n + 2] *= c.x, t.x[n + 3] *= c.y;
   }
 }
+namespace detail {
+// A scratch that this kernel writes for one behind it.
+template <char... Dims> KW_DEVICE Tensor<float, Dims...> to_write(const Tensor<scratch<float>, Dims...>& t) {
+  Tensor<float, Dims...> out;
+  out.data = const_cast<float*>(t.data);
+#pragma unroll
+  for (int d = 0; d < int(sizeof...(Dims)); ++d) out.stride[d] = t.stride[d], out.extent[d] = t.extent[d];
+  return out;
+}
+}  // namespace detail
 // One value a row; rows past the end are dropped.
 template <int R, char... Dims>
 KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Dims...>& to, Coords at) {
@@ -231,6 +241,10 @@ KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Di
       if (i < rows) to.element(at.batch, at.head, i) = to_memory(from.x[r]);
     }
   }
+}
+template <int R, char... Dims>
+KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<scratch<float>, Dims...>& to, Coords at) {
+  store_rows(from, detail::to_write(to), at);
 }
 
 // A tile as it is, in floats; rows past the end are dropped. Four lanes write 32 bytes of a row.
@@ -244,9 +258,13 @@ KW_DEVICE void store_accumulator(const Accumulator<real, R, C>& from, const Tens
 #pragma unroll
     for (int n = 0; n < C / 4; n += 2) {
       const int k = from.in_row(r, n);
-      *reinterpret_cast<float2*>(row + from.column(k)) = make_float2(from.x[k], from.x[k + 1]);
+      *reinterpret_cast<float2*>(row + from.column(k)) = make_float2(to_memory(from.x[k]), to_memory(from.x[k + 1]));
     }
   }
+}
+template <int R, int C, char... Dims>
+KW_DEVICE void store_accumulator(const Accumulator<real, R, C>& from, const Tensor<scratch<float>, Dims...>& to, Coords at) {
+  store_accumulator(from, detail::to_write(to), at);
 }
 
 }  // namespace kw

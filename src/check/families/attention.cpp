@@ -107,6 +107,8 @@ proofs::Report Attention::indices(const tl::Program& program, const Form& form,
     none.not_run = "of rows that keep no key and are not empty nothing is proved";
   else if (packs_heads(program))
     none.not_run = "where heads are rows of a tile nothing is proved";
+  else if (program.find(Op::combine_parts))
+    none.not_run = "where keys are split over blocks nothing is proved";
   else
     return proofs::prove_attention(program, form, solver);
   return none;
@@ -156,9 +158,10 @@ std::optional<Counterexample> Attention::coverage(const Form& form, const Proble
   return check_blocks(form, problem, c, visits_of(c, queries, run), blocks);
 }
 
-// Locators know the values of one term, up to its output.
-bool Attention::can_locate(const Form& form, const std::string& output) const {
-  return form.terms.size() == 1 && output != "column_sums";
+// Locators know the values of one term, up to its output, from all of its keys.
+bool Attention::can_locate(const tl::Program& program, const Form& form,
+                           const std::string& output) const {
+  return form.terms.size() == 1 && output != "column_sums" && !program.find(Op::combine_parts);
 }
 
 void Attention::locate(const tl::Program& program, const spec::Capture& capture, const Case& c,

@@ -27,7 +27,8 @@ class Attention : public Family {
   std::optional<Counterexample> coverage(const spec::Form& form, const spec::Problem& problem,
                                          const Case& c, const exec::Outcome& run,
                                          int& blocks) const override;
-  bool can_locate(const spec::Form& form, const std::string& output) const override;
+  bool can_locate(const tl::Program& program, const spec::Form& form,
+                  const std::string& output) const override;
   void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
               Counterexample& what) const override;
   std::unique_ptr<Locator> exact_locator(const Case& c, const spec::Form& form,

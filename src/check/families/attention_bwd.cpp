@@ -53,7 +53,9 @@ class AttentionBwd : public Attention {
                                          const exec::Outcome&, int&) const override {
     return std::nullopt;
   }
-  bool can_locate(const Form&, const std::string&) const override { return false; }
+  bool can_locate(const tl::Program&, const Form&, const std::string&) const override {
+    return false;
+  }
   std::unique_ptr<Locator> exact_locator(const Case&, const Form&, const Problem&,
                                          const exec::Launch&) const override {
     return nullptr;

@@ -15,6 +15,15 @@ std::string size_list(const spec::Form& form) {
 
 }  // namespace
 
+// One query leaves most of a GPU idle, but for what splits its keys; and that text takes a softmax
+// alone.
+std::optional<std::vector<std::string>> Attention::texts(const spec::Form& form,
+                                                         const TargetLimits* limits) const {
+  const bool one_query = form.M.name.empty() && form.M.constant == 1;
+  if (!limits || !limits->hopper || !one_query) return std::nullopt;
+  return std::vector<std::string>{"sm90/attention_decode.cu", "sm90/attention_fwd.cu"};
+}
+
 std::map<std::string, int64_t> Attention::constants(const spec::Form& form) const {
   return {{"D", form.D.constant}, {"V", form.Dv.constant}};
 }

@@ -7,6 +7,8 @@ namespace kw::driver::families {
 
 class Attention : public Family {
  public:
+  std::optional<std::vector<std::string>> texts(const spec::Form& form,
+                                                const TargetLimits* limits) const override;
   std::optional<Shipped> sketch() const override {
     return Shipped{"sketches/attention.tl", "attention_fwd", "key"};
   }

@@ -219,7 +219,8 @@ class Maker {
         say("lower", fmt::format("{} does not fit ({}); {} next", expert_->name,
                                  first_message(attempt_), other_->name));
         expert_ = std::move(other_);
-        if (!lift()) return false;
+        tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
+        if (!tiles_ || !lift()) return false;
         tried = -1;
         continue;
       }

@@ -39,6 +39,7 @@ class Tester {
   std::optional<std::string> right_text(const std::string& name) {
     static const std::map<std::string, std::string> texts = {
         {"full", "sm90_attention_fwd"},
+        {"full_decode", "sm90_attention_decode"},
         {"full_bwd", "sm90_attention_bwd"},
         {"full_wide_bwd", "sm90_attention_bwd_wide"},
         {"full_mla_bwd", "sm90_attention_bwd_mla"},
@@ -109,7 +110,8 @@ std::optional<CpuSelfTest> run_cpu_self_test(const Home& home, int step,
     out.surprises.push_back(fmt::format("{}: {}, and check says '{}'", name, wanted, was));
     say("FAILED  " + out.surprises.back());
   };
-  for (const char* name : {"full", "causal", "prefix_lm", "saves", "causal_bwd", "softcap_bwd"}) {
+  for (const char* name :
+       {"full", "causal", "prefix_lm", "saves", "prefix_lm_decode", "causal_bwd", "softcap_bwd"}) {
     const auto text = tester.right_text(name);
     if (!text) return std::nullopt;
     ++out.right;

@@ -486,16 +486,23 @@ void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {
 void law_put_rows(Check& c) { same_rows(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
 void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.dst()), *c.find(c.stmt.src())); }
 
+namespace {
+// Results: of the kernel, or of a part of it, which a pass behind it combines.
+bool takes_results(const Check& c, const Symbol& tensor, size_t dimensions) {
+  if (tensor.scratch) c.facts.parts_left.emplace(tensor.name, &c.stmt);
+  return (tensor.written || tensor.scratch) && tensor.element == "f32" &&
+         tensor.dims.size() == dimensions && tensor.category == Category::tensor;
+}
+}  // namespace
+
 void law_store_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
-  if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 3)
-    another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+  if (!takes_results(c, tensor, 3)) another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
 }
 
 void law_store_accumulator(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
-  if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 4)
-    return another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+  if (!takes_results(c, tensor, 4)) return another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
   rows_are_as_long(c, tensor, *c.find(c.stmt.src()));
 }
 

@@ -75,6 +75,8 @@ struct Facts {
   std::map<std::string, const Stmt*> left, read_behind;
   const Stmt* after = nullptr;                                   // the pass behind the kernel
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
+  // By scratch tensor: the results of parts, and by whom they are combined.
+  std::map<std::string, const Stmt*> parts_left, parts_combined;
   std::map<std::string, const Stmt*> sums_added, sums_rounded, tiles_summed;  // by scratch tensor
   std::map<std::string, const Stmt*> values_added, summed_over;               // likewise
   // Of a tma_add or add_tile, for each CTA of the cluster and turn of the loop around it: the first
@@ -217,6 +219,8 @@ void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics
 std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
 // parts.cpp. Parts that are stored are added up, and the other way round.
 void judge_parts(const Facts& facts, Diagnostics& diagnostics);
+// combine.cpp. Results of parts are left and combined, and nobody else knows them.
+void judge_combined(const Program& program, const Facts& facts, Diagnostics& diagnostics);
 // turns.cpp. What is added in turn.
 void judge_turns(const Program& program, const Facts& facts, Diagnostics& diagnostics);
 void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics);

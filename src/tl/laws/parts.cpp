@@ -13,8 +13,8 @@ void law_after(Check& c) {
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   for (const Stmt& s : c.stmt.body)
-    if (s.op != Op::add_parts && s.op != Op::round_sums && s.op != Op::sum_over &&
-        s.op != Op::sum_tiles)
+    if (s.op != Op::add_parts && s.op != Op::combine_parts && s.op != Op::round_sums &&
+        s.op != Op::sum_over && s.op != Op::sum_tiles)
       c.broken("C2", s.span, fmt::format("`{}` stands where parts are added up", word(s.op)));
   if (c.facts.after)
     c.broken("C3", c.stmt.span, "a second pass behind the kernel")

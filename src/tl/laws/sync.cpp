@@ -168,6 +168,7 @@ class Judge {
     judge_ctas(facts_, diagnostics_);
     judge_parts(facts_, diagnostics_);
     judge_rows_behind(program_, facts_, diagnostics_);
+    judge_combined(program_, facts_, diagnostics_);
     judge_turns(program_, facts_, diagnostics_);
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))

@@ -246,6 +246,7 @@ void test_blocks(Report&);
 void test_lists(Report&);
 void test_row_maps(Report&);
 void test_sums(Report&);
+void test_combine(Report&);
 void test_lines(Report&);
 void test_ampere(Report&);
 

@@ -104,6 +104,7 @@ int main() {
   test_lists(report);
   test_row_maps(report);
   test_sums(report);
+  test_combine(report);
   test_lines(report);
   test_ampere(report);
   std::printf(report.failures() ? "%d WRONG\n" : "all conform\n", report.failures());

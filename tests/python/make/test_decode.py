@@ -1,5 +1,6 @@
 """Decoding: one query for each head. Heads that share a key head become rows of one tile, in the ordinary
-kernel and in the one whose values are columns of its keys; and what slips in either are refuted.
+kernel, in the one whose keys are split over blocks, and in the one whose values are columns of its keys; and what slips in
+any are refuted.
 
 What is captured is captured in this process, so that PyTorch is loaded once.
 """
@@ -75,6 +76,16 @@ def latent_by_roles(latent, tmp_path_factory):
     run, program = transferred(tmp_path_factory.mktemp("roles"), latent[0], "latent_fwd", "sm90", "sm_90a")
     assert run.returncode == 0, run.stderr
     return latent[0], program
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    """The example of grouped heads, and what make writes of it."""
+    folder = tmp_path_factory.mktemp("split")
+    capture.capture_file(str(ROOT / "examples/decode/gqa_decode.py"), None, None, folder / "captured")
+    run = call("make", folder / "captured", "--target", "sm_90a", "--out", folder / "made", "--check", "quick")
+    assert run.returncode == 0, run.stderr
+    return folder / "captured", folder / "made/kernel.tl"
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +171,50 @@ def test_half_the_keys_at_a_time_fit_where_all_do_not(latent, tmp_path):
     assert sizes["R"] == 16
     small = call("make", latent[0], "--target", "sm_89", "--out", tmp_path / "small", "--check", "quick")
     assert small.returncode == 0 and "212992 bytes of shared memory, sm_89 has 101376); a sketch next" in small.stderr
+
+
+def test_keys_are_split_over_blocks_by_sizes_alone(split):
+    program = split[1].read_text()
+    for line in ("splits: size = max(1, min(ceil_div(N, BN), FILL // tiles))", "part_o: scratch f32[B, E, R, V]",
+                 "store_rows lse_r -> part_lse[c.b, c.h * splits + c.s, i0]",
+                 "combine_parts part_o, part_lse of splits by w -> o, lse"):
+        assert line + "\n" in program
+    plan = json.loads((split[1].parent / "launch.json").read_text())
+    assert [p["entry"] for p in plan["after"]] == ["attention_decode_combine"]
+    scratch = {a["name"]: a["bytes"] for a in plan["arguments"] if a["kind"] == "scratch"}
+    assert scratch == {"part_o": ["*", ["*", ["*", ["*", 4, "B"], "E"], "R"], 128], "part_lse": ["*", ["*", ["*", 4, "B"], "E"], "R"]}
+
+
+def test_keys_that_are_split_hold_in_every_order(split):
+    """Every order of its agents is closed over; that heads are rows narrows what is claimed."""
+    run = check(split[1], split[0], "default")
+    assert run.returncode == 0, run.stdout + run.stderr
+    report = json.loads(run.stdout)
+    assert report["holds_for"] == "the sizes and data that ran", run.stdout
+    assert report["schedules"]["all_sequences_of_blocks"] and report["schedules"]["any_number_of_key_blocks"], run.stdout
+
+
+@pytest.mark.parametrize("was, slip", [
+    ("ceil_div(all.count - c.s, splits)", "max(0, all.count - c.s) // splits"),  # the last block of some is left out
+    ("ceil_div(all.full - c.s, splits)", "ceil_div(all.full + splits - c.s, splits)"),  # and one is taken without its mask
+    ("(x * splits + c.s) * BN] -> v_s", "(x * splits) * BN] -> v_s"),
+    ("m[i] * scale + log2(lse_r[i]))", "m[i] * scale)"),  # parts count by their references alone
+    ("m[i] * scale + log2(lse_r[i]))", "log2(lse_r[i]))"),
+    ("where(lse_r[i] == 0.0, -inf,", "where(lse_r[i] == 0.0, 0.0,"),  # a part without keys counts
+    ("part_lse[c.b, c.h * splits + c.s, i0]", "part_lse[c.b, c.h * splits + (c.s + 1) % splits, i0]"),
+    ("map acc[i, j] = acc[i, j] * inverse[i]", "map acc[i, j] = acc[i, j] * 1.0"),
+    ("blocks: size = tiles * splits", "blocks: size = tiles * max(1, splits - 1)"),  # the last blocks are nobody's
+])
+def test_a_slip_among_parts_is_refuted(split, tmp_path, was, slip):
+    refuted(split, tmp_path, was, slip)
+
+
+def test_what_parts_do_not_add_up_to_starts_from_the_other_text(tmp_path):
+    source = captured(tmp_path, GROUPED[0], "return s.softmax(-1) @ v.repeat_interleave(3, 1) * gate",
+                      more=", v, gate", values=V["values"] + ", torch.rand(2, 1, 1, 1)")
+    run = call("make", source, "--target", "sm_90a", "--out", tmp_path / "made", "--check", "quick")
+    assert run.returncode == 0 and "the function has a function of its output); kernels/sm90/attention_fwd.cu next" in run.stderr, run.stderr
+    assert "o: tiled out element[B, G, R, V]" in (tmp_path / "made/kernel.tl").read_text()
 
 
 def test_blocks_chosen_for_a_key_head_are_listed_for_its_rows(selected):

@@ -59,17 +59,17 @@ TEST_P(Right, is_accepted) {
   Diagnostics d;
   EXPECT_TRUE(tl::verify(*program, d)) << render(d);
 }
-INSTANTIATE_TEST_SUITE_P(Program, Right,
-                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "weights_bwd",
-                                         "divided_bwd", "log_sums_bwd", "softcap_bwd",
-                                         "learned_bwd", "table_bwd", "pairs_bwd", "epilogue_bwd",
-                                         "turns_bwd", "full_wide_turns_bwd", "causal_bn80",
-                                         "prefix_lm", "alibi", "documents", "columns", "lists",
-                                         "pair_bias", "pairs", "table", "alone", "cluster_of_four",
-                                         "cluster_of_one", "each_fetches", "f16", "narrow_output",
-                                         "ping_pong", "saves", "q_in_shared_memory", "queue",
-                                         "rows", "swapped", "three_warpgroups"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Program, Right,
+    testing::Values("full", "causal", "full_decode", "prefix_lm_decode",
+                    "prefix_lm_decode_of_stored_parts", "full_bwd", "causal_bwd", "weights_bwd",
+                    "divided_bwd", "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd",
+                    "pairs_bwd", "epilogue_bwd", "turns_bwd", "full_wide_turns_bwd", "causal_bn80",
+                    "prefix_lm", "alibi", "documents", "columns", "lists", "pair_bias", "pairs",
+                    "table", "alone", "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
+                    "narrow_output", "ping_pong", "saves", "q_in_shared_memory", "queue", "rows",
+                    "swapped", "three_warpgroups"),
+    [](const auto& info) { return info.param; });
 
 TEST(Schedules, refute_what_the_one_order_of_a_run_does_not_show) {
   std::string text = test::text_of("full");

@@ -33,16 +33,13 @@ std::vector<fs::path> all_cases() {
 
 // What the rules make of the case's form; nothing where they refuse it.
 std::optional<tl::Program> made_of(const fs::path& path) {
-  std::string form = read_source(path.string())->text, target = "sm_90a";
+  std::string form = read_source(path.string())->text;
   form.resize(form.find("---\n"));
-  if (form.starts_with("target ")) {
-    const size_t end = form.find('\n');
-    target = form.substr(7, end - 7);
-    form.erase(0, end + 1);
-  }
+  const std::string target = transfer::take_line(form, "target ", "sm_90a"),
+                    own = transfer::take_line(form, "text ", "");
   Diagnostics d;
   const spec::Form of = transfer::form_of(form);
-  const auto [kernel, to] = transfer::start_of(of, target);
+  const auto [kernel, to] = transfer::start_of(of, target, own);
   auto result = transfer::transfer(kernel, of, to, d);
   return result ? std::optional(std::move(result->program)) : std::nullopt;
 }

@@ -2,7 +2,8 @@
 // line
 // "---", and what the rules make of the kernel: what each rule took out and put in, or the refusal.
 // The kernel is Hopper's, or that of the target which a first line such as "target sm_80" names;
-// one of a norm serves all. A first line "deterministic" asks for sums in one order.
+// one of a norm serves all. A first line "text attention_decode" names another of the corpus's for
+// that target. A first line "deterministic" asks for sums in one order.
 //
 // KW_WRITE_CASES=1 rewrites the second halves; read the difference before committing it.
 #include <fmt/format.h>
@@ -22,16 +23,6 @@ namespace kw::transfer {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Takes the line of the target off a form's text.
-std::string target_in(std::string& form) {
-  const std::string word = "target ";
-  if (form.rfind(word, 0) != 0) return "sm_90a";
-  const size_t end = form.find('\n');
-  const std::string name = form.substr(word.size(), end - word.size());
-  form.erase(0, end + 1);
-  return name;
-}
 
 std::string prefixed(const std::string& text, const char* prefix) {
   std::istringstream in(text);
@@ -66,10 +57,11 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   ASSERT_NE(rule, std::string::npos) << path << " has no line ---";
   Diagnostics d;
   std::string lines = text.substr(0, rule);
-  const std::string name = target_in(lines);
+  const std::string name = take_line(lines, "target ", "sm_90a"),
+                    own = take_line(lines, "text ", "");
   const bool deterministic = lines.rfind("deterministic\n", 0) == 0;
   const spec::Form form = form_of(lines);
-  auto [kernel, target] = start_of(form, name);
+  auto [kernel, target] = start_of(form, name, own);
   target.deterministic = deterministic;
   const auto result = transfer(kernel, form, target, d);
   const std::string got = result ? show(*result) : show(d);

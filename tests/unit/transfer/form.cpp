@@ -349,9 +349,10 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
   return *program;
 }
 
-Start start_of(const spec::Form& form, const std::string& target) {
+Start start_of(const spec::Form& form, const std::string& target, const std::string& name) {
   const bool hopper = find_target(target)->hopper;
-  const std::string own = form.norm         ? form.norm->residual ? "add_rms_norm" : "rms_norm"
+  const std::string own = !name.empty()     ? name
+                          : form.norm       ? form.norm->residual ? "add_rms_norm" : "rms_norm"
                           : form.product    ? "gemm"
                           : !form.gradients ? "attention_fwd"
                           : !hopper         ? "attention_bwd"

@@ -1,6 +1,8 @@
 // The rules of attention in their order, and heads packed into rows before them.
 #include "transfer/families/attention/attention.h"
 
+#include <fmt/format.h>
+
 #include "transfer/families/attention/pack.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/rules.h"
@@ -36,12 +38,33 @@ std::optional<Result> refuse_packed(const spec::Form& form, Diagnostics& diagnos
   return std::nullopt;
 }
 
+// Where keys are split over blocks, a part's output and log-sum are those of a softmax over its
+// keys; of other weights, of a sink, and of a function of the output, the sum of parts is another.
+bool splits_fit(const Facts& facts, const spec::Form& form, Diagnostics& diagnostics) {
+  const spec::Term& term = form.terms.front();
+  const char* beyond = term.normaliser != spec::Normaliser::softmax ? "weights that are no softmax"
+                       : term.sink                                  ? "a sink"
+                       : form.saves ? "an output that is saved for gradients"
+                       : form.epilogue && form.epilogue->kind != spec::Kind::output
+                           ? "a function of its output"
+                           : nullptr;
+  if (facts.part_def.empty() || !beyond) return true;
+  diagnostics
+      .error("transfer.parts", {},
+             fmt::format("the kernel splits keys over blocks and combines what these have found, "
+                         "and the function has {}",
+                         beyond))
+      .hint = "supported is a softmax of scores, its product with v, and its log-sums";
+  return false;
+}
+
 }  // namespace
 
 std::optional<Result> Attention::transfer(const tl::Program& source, const spec::Form& form,
                                           const Target& target, Diagnostics& diagnostics) const {
   std::optional<Facts> facts = find_facts(source, diagnostics);
-  if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
+  if (!facts || !has_terms(form, diagnostics) || !splits_fit(*facts, form, diagnostics))
+    return std::nullopt;
   const std::optional<spec::Form> rows_of_heads = packed_form(form);
   if (is_packed(*facts) && !rows_of_heads && group_of(form) > 1)
     return refuse_packed(form, diagnostics);

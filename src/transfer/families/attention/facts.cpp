@@ -178,6 +178,11 @@ bool Finder::products() {
 }
 
 bool Finder::outputs() {
+  if (const Stmt* combine = first(Op::combine_parts)) {
+    facts_.o = tl::base_name(combine->tensor());
+    facts_.lse = tl::base_name(combine->sums());
+    return true;
+  }
   const Stmt *o = first(Family::copy_out), *lse = first(Op::store_rows);
   if (!o || !lse) return missing("store of the output and of the log-sum-exp");
   facts_.o = tl::base_name(o->tensor());
@@ -217,6 +222,7 @@ bool Finder::blocks() {
            find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
   });
   if (!loop_) return missing("loop over blocks, or CTA for each, with the softmax step");
+  std::string keys;  // a block's key range
   for (const Stmt& s : loop_->body) {
     if (s.op != Op::let) continue;
     for (const tl::Item& item : s.names()) {
@@ -227,6 +233,10 @@ bool Finder::blocks() {
         facts_.block_def = item.expr->text;
       } else if (of->is_name(facts_.block) && item.expr->args.size() == 3) {
         facts_.keys_def = item.expr->text;
+        keys = item.name;
+      } else if (of->is_name(facts_.block) && item.expr->args.size() == 2 &&
+                 item.expr->args[1]->is_name(keys)) {
+        facts_.part_def = item.expr->text;
       }
     }
   }

@@ -3,9 +3,11 @@
 // Found by structure, not by name. The score tile is what a product with a transposed tile writes;
 // the mask is the map_at of that tile to where(condition, s, -inf) or, of weights, 0 under an `if`
 // in a step; the scale is what `online_max` is given; the functions block_of and key_blocks are
-// what is called on a block's number, and on the result of that with some of its rows. The number
-// is that of a loop over blocks, or that of the CTA where each computes one (block_index). A kernel
-// without such a place is refused (transfer.kernel), naming it.
+// what is called on a block's number, and on the result of that with some of its rows; where keys
+// are split over blocks, part_of is what is called on a block and its key range, and the results
+// are those of combine_parts. The number is that of a loop over blocks, or that of the CTA where
+// each computes one (block_index). A kernel without such a place is refused (transfer.kernel),
+// naming it.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,6 +30,7 @@ struct Facts {
   std::string block;      // the name of the block where the consumers compute it
   std::string block_def;  // block number -> block
   std::string keys_def;   // block, first query row, number of rows -> key range
+  std::string part_def;   // block, key range -> a split's part of it; "" where keys are not split
   std::string row_field, head_field, batch_field;  // of a block
   std::string count_field, full_field;             // of a key range
   tl::ExprPtr row_tile, key_tile;                  // the params BM and BN

@@ -122,6 +122,17 @@ bool copy_from_first(std::vector<Stmt>& body, const Facts& facts, const ExprPtr&
   return true;
 }
 
+// return ceil_div(all.count - c.s, splits), ceil_div(all.full - c.s, splits): of whatever else a
+// key range says, a split's part is found as that of its last field is.
+void extend_part(Edit& edit, const std::vector<std::string>& fields) {
+  Stmt* part = def_named(edit.program, edit.facts.part_def);
+  if (!part) return;
+  std::vector<tl::Item>& values = part->body.back().values();
+  const ExprPtr full = values.back().expr;
+  for (const std::string& field : fields)
+    values.push_back({"", "", with_field(full, edit.facts.full_field, field), {}});
+}
+
 // The two loops of those who multiply, in their block: masked key blocks, then unmasked ones.
 struct Loops {
   std::vector<Stmt>* block = nullptr;
@@ -167,11 +178,14 @@ bool visits_all_that_comes(const std::vector<ExprPtr>& loaded, const ExprPtr& vi
 
 bool end_key_loops(Edit& edit, const KeyFields& fields) {
   const std::string record = def_named(edit.program, edit.facts.keys_def)->result();
+  std::vector<std::string> more;
+  if (fields.first) more.push_back(kFirst);
+  if (fields.full_from) more.push_back(kFullFrom);
   tl::walk(edit.program.body, [&](Stmt& s) {
     if (s.op != Op::record || s.name() != record) return;
-    if (fields.first) s.names().push_back({kFirst, "", nullptr, {}});
-    if (fields.full_from) s.names().push_back({kFullFrom, "", nullptr, {}});
+    for (const std::string& field : more) s.names().push_back({field, "", nullptr, {}});
   });
+  extend_part(edit, more);
   const Loops loops = multiplying_loops(edit);
   bool done = loops.block != nullptr;
   if (done) {

@@ -8,7 +8,7 @@
 //          2^80: sums of 2^24 of them, times values up to 2^23, are floats, and so is the smallest.
 //          A bfloat16 has the range of a float; of float16 weights the kernel needs a maximum. A
 //          sink has no bound. Where the output is saved for gradients the largest weight of a row
-//          must be 1 (saves).
+//          must be 1 (saves). Parts of a row are combined by log-sums that have a maximum.
 // Effect   none beyond rounding: weights are relative to 1 and not to about the row's largest.
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ constexpr double kLargest = 55;  // 55 * log2e < 80
 
 bool rule_bounded(Edit& edit) {
   if (edit.normaliser != spec::Normaliser::softmax || edit.sink || edit.form.saves ||
-      edit.form.dtype != Dtype::bf16)
+      !edit.facts.part_def.empty() || edit.form.dtype != Dtype::bf16)
     return true;
   const Interval scores = range(edit.score, {});
   if (scores.low < -kLargest || scores.high > kLargest) return true;
