@@ -88,14 +88,14 @@ constexpr const char* kTensorMaps =
 // head, batch), in boxes of rows x columns. A panel has 64 columns, or where the tensor is no
 // multiple of that, 32. A dimension of extent 1 has no stride that matters.
 // Where a box is a part of rows (`part`), there is one panel, all of a row, and a box has 64 of its columns.
-inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns, bool part) {
+inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns, bool part, CUtensorMapL2promotion promotion) {
   const int panel = part || t.shape[3] % 64 == 0 ? 64 : 32;
   const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(128); };
   const cuuint64_t dims[5] = {cuuint64_t(part ? t.shape[3] : panel), cuuint64_t(t.shape[2]), cuuint64_t(part ? 1 : t.shape[3] / panel), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
   const cuuint64_t strides[4] = {bytes(2), cuuint64_t(panel * 2), bytes(1), bytes(0)};
   const cuuint32_t box[5] = {cuuint32_t(panel), cuuint32_t(rows), cuuint32_t(columns / panel), 1, 1}, step[5] = {1, 1, 1, 1, 1};
   return cuTensorMapEncodeTiled(reinterpret_cast<CUtensorMap*>(map), type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step,
-                                CU_TENSOR_MAP_INTERLEAVE_NONE, panel == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, panel == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B, promotion,
                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 )";
@@ -229,10 +229,11 @@ std::string copy_checks(const std::string& name) {
 // The map of a tensor, which is called so in the header.
 std::string encode_map(const LaunchArgument& a, const std::string& tensor, const std::string& at) {
   return fmt::format(
-      "  if (!detail::encode({1}, {5}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4}, {6})) return \"{0}: "
+      "  if (!detail::encode({1}, {5}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4}, {6}, "
+      "CU_TENSOR_MAP_L2_PROMOTION_L2_{7}B)) return \"{0}: "
       "cuTensorMapEncodeTiled refused it\";\n",
       a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns, tensor,
-      a.part_of_rows);
+      a.part_of_rows, a.l2_promotion);
 }
 
 std::string pack_map(const LaunchArgument& a, const std::string& at) {

@@ -32,6 +32,7 @@ struct LaunchArgument {
   bool written = false;
   int64_t box_rows = 0, box_columns = 0;  // of tensor maps
   bool part_of_rows = false;              // of a tensor map: a box is a part of rows of any length
+  int l2_promotion = 256;                 // of tensor maps: the bytes that L2 fetches at a time
   int64_t row_alignment = 0;              // bytes, of tensors that are copied row by row; else 0
   tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
 };
