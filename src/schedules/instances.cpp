@@ -265,7 +265,9 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   // One tile of rows; as many rows as keys; keys that end within a tile, and with them a diagonal
   // at the last one; rows that a window has left behind all keys.
   enum class Shape { one_tile, square, ragged, beyond };
-  const auto [batch, entries] = batches(program);
+  const auto of_batch = batches(program);
+  const auto& batch = of_batch.first;  // clang captures no structured binding
+  const auto& entries = of_batch.second;
   const auto for_each_batch = [&](std::map<std::string, int64_t> sizes, const auto& launch) {
     if (entries.empty()) launch(sizes);
     for (const int64_t n : entries) {
