@@ -18,11 +18,8 @@ import statistics
 
 import torch
 
+from decode.decode import CASES, LAUNCHES, POOL, name_of
 from kernelwright import flash
-
-CASES = [(32, 8, 128, 1, 1024), (32, 8, 128, 1, 16384), (32, 8, 128, 1, 131072), (32, 8, 128, 8, 8192), (32, 8, 128, 32, 4096),
-         (32, 8, 128, 128, 1024), (64, 8, 64, 8, 8192)]
-LAUNCHES, POOL = 20, 13 << 30
 
 
 def drawn(*shape):
@@ -106,7 +103,7 @@ def cached(rounds):
         calls = {name: lambda n, of=module: of.flash_attn_with_kvcache(q, *caches[n % len(caches)], cache_seqlens=lengths, causal=True)
                  for name, module in found.items()}
         agree(calls)
-        name = f"D{D} {H}/{G} B{B} S{S}"
+        name = name_of(H, G, D, B, S)
         rows[name] = shown(name, timed(calls, rounds, LAUNCHES), size, "TB/s")
         del caches, calls
     return rows

@@ -208,6 +208,11 @@ int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
 
+// Whether a kernel may leave it in a scratch, for a pass behind it.
+constexpr bool leaves_for_a_pass(tl::Op op) {
+  return op == tl::Op::tma_store || op == tl::Op::copy_out || op == tl::Op::store_rows ||
+         op == tl::Op::store_accumulator;
+}
 // A combine_parts, a sum_over and a sum_tiles of the pass behind the kernel.
 void combine_parts(Machine& m, const tl::Stmt& s, const Context& c);
 void sum_over(Machine& m, const tl::Stmt& s);

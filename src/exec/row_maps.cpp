@@ -207,9 +207,7 @@ void run_pass(Machine& m, const Stmt& pass) {
 std::set<std::string> left_by_kernel(const Machine& m) {
   std::set<std::string> out;
   tl::walk(m.program.body, [&](const Stmt& s) {
-    if (s.op == Op::tma_store || s.op == Op::copy_out || s.op == Op::round_sums ||
-        s.op == Op::store_rows || s.op == Op::store_accumulator)
-      out.insert(tl::base_name(s.tensor()));
+    if (leaves_for_a_pass(s.op) || s.op == Op::round_sums) out.insert(tl::base_name(s.tensor()));
   });
   return out;
 }

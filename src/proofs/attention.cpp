@@ -395,7 +395,6 @@ class Attention : Proof {
     by_form(kInTurn, "");
   }
 
-  // Beyond the words of its own list a block would read those of the next.
   // Between what integers of the data, each that was read, lie in cases.
   std::vector<std::string> drawn() const {
     std::vector<std::string> out;
@@ -405,8 +404,8 @@ class Attention : Proof {
     };
     for (const Vocabulary::Element& e : vocabulary_.elements())
       if (const spec::Argument* a = form_.argument(e.tensor)) {
-        const auto range = a->drawn.value_or(std::array{kLengths[0], kLengths[1]});
-        within(e.text, range[0], range[1]);
+        const auto [low, high] = a->drawn.value_or(kLengths);
+        within(e.text, low, high);
       }
     for (const spec::Argument& a : form_.arguments)
       if (!a.is_tensor && !is_float(a.dtype) && vocabulary_.reads_scalar(a.name))
@@ -414,6 +413,7 @@ class Attention : Proof {
     return out;
   }
 
+  // Beyond the words of its own list a block would read those of the next.
   void words_of_lists(const Uses& uses) {
     if (!uses.open.empty()) return;
     if (uses.list != visits_.list) return open(kPlaces, "two lists for one block");

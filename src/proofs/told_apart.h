@@ -2,6 +2,7 @@
 // have. min(i - j, i // 2 + 300) is i - j up to row 600: whoever has i - j in its place passes all
 // cases at 400 rows, and each of the two is one of the specification's.
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -14,7 +15,7 @@ namespace kw::proofs {
 
 // Of integers of the data, the range that cases draw them from; where nobody says, lengths: what is
 // beyond is nobody's to see.
-inline constexpr int64_t kLengths[] = {0, 300};
+inline constexpr std::array<int64_t, 2> kLengths = {0, 300};
 
 // One of the specification's (Specified::whole) and one of the program's that are the same in all
 // elements that cases have and keep, and not in others, as a sentence; "" where there are none.

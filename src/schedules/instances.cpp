@@ -71,16 +71,18 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   return units;
 }
 
-// How many batch entries launches have, by the letter of that dimension. Where keys are split over
-// blocks, few tiles of rows have many splits of few turns each, and many have one of all turns.
-std::pair<std::string, std::vector<int64_t>> batches(const tl::Program& program) {
+// What launches have of batch entries, by the letter of that dimension; {} where any number will
+// do. Where keys are split over blocks, few tiles of rows have many splits of few turns each, and
+// many have one of all turns.
+std::vector<std::map<std::string, int64_t>> batches(const tl::Program& program) {
   const Stmt *combine = program.find(Op::combine_parts), *args = program.find(Op::args);
-  if (!combine || !args) return {};
+  if (!combine || !args) return {{}};
   for (const Stmt& s : args->body)
     if (tl::is(s.op, tl::Family::tensor))
       for (const Item& d : s.names())
-        if (combine->tensor()->is_name(d.name)) return {s.dims()[0].name, {1, kManyEntries}};
-  return {};
+        if (combine->tensor()->is_name(d.name))
+          return {{{s.dims()[0].name, 1}}, {{s.dims()[0].name, kManyEntries}}};
+  return {{}};
 }
 
 // The largest number in the functions of the program: a row or key from which on blocks may be of
@@ -265,14 +267,11 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   // One tile of rows; as many rows as keys; keys that end within a tile, and with them a diagonal
   // at the last one; rows that a window has left behind all keys.
   enum class Shape { one_tile, square, ragged, beyond };
-  const auto of_batch = batches(program);
-  const auto& batch = of_batch.first;  // clang captures no structured binding
-  const auto& entries = of_batch.second;
-  const auto for_each_batch = [&](std::map<std::string, int64_t> sizes, const auto& launch) {
-    if (entries.empty()) launch(sizes);
-    for (const int64_t n : entries) {
-      sizes[batch] = n;
-      launch(sizes);
+  const auto entries = batches(program);
+  const auto for_each_batch = [&](const std::map<std::string, int64_t>& sizes, const auto& launch) {
+    for (std::map<std::string, int64_t> all : entries) {
+      all.insert(sizes.begin(), sizes.end());
+      launch(all);
     }
   };
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {

@@ -182,14 +182,18 @@ def draw(how, seed, stream, dtype, shape):
     return torch.from_numpy(values).to(dtype).reshape(shape)
 
 
+def shapes_of_operands(traced):
+    """The shapes of what is_operand() takes for one, of which sizes that a trace fixes are ints."""
+    user = set(traced.program.graph_signature.user_inputs)
+    return [n.meta["val"].shape for n in traced.program.graph.nodes
+            if n.op == "placeholder" and n.name in user and is_operand(n.meta["val"])]
+
+
 def head_axis(traced):
     """Which axis of the output is heads: the constant one; of several (one query, [B, 1, H, D]) one that no operand has of any size."""
-    nodes = list(traced.program.graph.nodes)
-    shape = next(n for n in nodes if n.op == "output").args[0][0].meta["val"].shape
+    shape = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0].meta["val"].shape
     axes = [d for d in range(1, len(shape) - 1) if isinstance(shape[d], int)]
-    user = set(traced.program.graph_signature.user_inputs)
-    operands = [n.meta["val"].shape for n in nodes if n.name in user and n.op == "placeholder" and is_operand(n.meta["val"])]
-    alike = [of for of in operands if len(of) == len(shape)]
+    alike = [of for of in shapes_of_operands(traced) if len(of) == len(shape)]
     heads = [d for d in axes if all(isinstance(of[d], int) for of in alike)] or axes
     return next((d for d in heads if shape[d] != 1), heads[0]) if heads else None
 
@@ -239,11 +243,17 @@ def two_heads(case, heads):
     return sorted({(7 * case) % heads, (7 * case + heads // 2 + 1) % heads}) if heads > 2 else list(range(heads))
 
 
+def run_own(spec, traced, interpreter, inputs, twice):
+    """The user's own output alone, in the place of the truth, too."""
+    own = agreement.called(spec, as_called(spec, inputs), twice)
+    own = own[0] if isinstance(own, (tuple, list)) else own
+    return own, own
+
+
 def _run_case(spec, traced, interpreter, inputs, twice=True):
     """The truth and the user's own output, of the first; then the truth of the others."""
     truth, *others = outputs(traced, interpreter, inputs)
-    own = agreement.called(spec, as_called(spec, inputs), twice)
-    own = own[0] if isinstance(own, (tuple, list)) else own
+    _, own = run_own(spec, traced, interpreter, inputs, twice)
     return truth, own, *others
 
 
@@ -258,11 +268,11 @@ def _in_own_types(traced, inputs):
         return in_own_types(traced, inputs)[0]
 
 
-def run_cases(spec, traced, cases, long=False, first=0, step=1):
+def run_cases(spec, traced, cases, long=False, first=0, step=1, run=_run_case):
     """For each case (index entry, input of each argument, truth, the user's own output, truths of others).
 
     long: many queries are one number each (reach.py). first, step: the
-    cases' own numbers, from which seeds and kinds of draws follow."""
+    cases' own numbers, from which seeds and kinds of draws follow. run: what gives a case's outputs."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
     keys = traced.program.graph_signature.user_inputs
@@ -278,7 +288,7 @@ def run_cases(spec, traced, cases, long=False, first=0, step=1):
 
     for n, case in enumerate(cases):
         yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product),
-                    first + step * n, long)
+                    first + step * n, long, run)
 
 
 def least_sizes(traced):
@@ -348,7 +358,7 @@ def _times_longest(value, longest):
     return max(1, round(high / longest)) if high < 2**24 else 1
 
 
-def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
+def _case(spec, traced, interpreter, shapes_at, values, n, long, run):
     longest = max(values.values(), default=1)
     of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
     positive, of_positive = built_in.divisors(spec.names, traced), _of_positive(traced)
@@ -376,7 +386,7 @@ def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
                 draws.append({"name": spec.names[stream], "stream": stream, "shape": shape,
                               **{k: number(v) for k, v in hows[stream].items()}})
             with torch.no_grad():
-                truth, own, *others = _run_case(spec, traced, interpreter, inputs, n % TWICE == 1)
+                truth, own, *others = run(spec, traced, interpreter, inputs, n % TWICE == 1)
             if own.shape != truth.shape:
                 raise Problem("spec.trace", f"with shapes {agreement.shapes_of(inputs)} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)

@@ -22,7 +22,7 @@ def alike(spec, traced):
     if traced.product or traced.rows or not heads:
         return "any"
     rows = int(min(ROWS, (SCORES / max(heads)) ** 0.5)) | 1  # a head count is no length then
-    _, inputs, _, own, *_ = next(goldens.run_cases(spec, traced, [(1, rows, rows)], first=1))
+    _, inputs, _, own = next(goldens.run_cases(spec, traced, [(1, rows, rows)], first=3, run=goldens.run_own))
     axis = goldens.head_axis(traced)
     axis = own.dim() - 1 if axis is None else axis
     columns = {v.shape[-1] for v, given in zip(traced.values, traced.is_argument) if given and is_operand(v)}
@@ -46,9 +46,7 @@ def _answers(spec, traced, inputs, heads, columns, double, want):
 
 def _heads(traced):
     """The numbers of heads that operands have: sizes between the first and the last that a trace fixes; but 1, for all heads."""
-    keys = traced.program.graph_signature.user_inputs
-    shapes = [n.meta["val"].shape for n in traced.program.graph.nodes if n.op == "placeholder" and n.name in keys and is_operand(n.meta["val"])]
-    return {size for shape in shapes for size in shape[1:-1] if isinstance(size, int)} - {1}
+    return {size for shape in goldens.shapes_of_operands(traced) for size in shape[1:-1] if isinstance(size, int)} - {1}
 
 
 def _each_twice(pair, d):

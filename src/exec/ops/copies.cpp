@@ -30,11 +30,9 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const auto it = m.tensors.find(name);
   const auto suits = [&](const Global& g) {
     if (!writes) return !g.writes;
-    const bool leaves =  // for a pass behind the kernel
-        s.op == tl::Op::tma_store || s.op == tl::Op::copy_out || s.op == tl::Op::store_rows ||
-        s.op == tl::Op::store_accumulator;
-    return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch
-                                                               : g.writes || (leaves && g.scratch);
+    return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile
+               ? g.scratch
+               : g.writes || (leaves_for_a_pass(s.op) && g.scratch);
   };
   if (it == m.tensors.end() || !suits(it->second) || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,

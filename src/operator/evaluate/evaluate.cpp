@@ -9,9 +9,11 @@
 namespace kw::spec {
 namespace {
 
+using Four = double __attribute__((vector_size(32), aligned(8)));
+
 // Four partial sums, so that the additions overlap.
 template <class Summand>
-inline __attribute__((always_inline)) double sum_of(int64_t count, Summand summand) {
+double sum_of(int64_t count, Summand summand) {
   double sum[4] = {};
   int64_t d = 0;
   for (; d + 4 <= count; d += 4)
@@ -24,7 +26,6 @@ inline __attribute__((always_inline)) double sum_of(int64_t count, Summand summa
 __attribute__((target_clones("avx2", "default"))) double dot_of_rows(const double* x,
                                                                      const double* y,
                                                                      int64_t count) {
-  using Four = double __attribute__((vector_size(32), aligned(8)));
   Four sum = {};
   int64_t d = 0;
   for (; d + 4 <= count; d += 4)
@@ -38,19 +39,17 @@ double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t cou
   return sum_of(count, [&](int64_t d) { return x[d * dx] * y[d * dy]; });
 }
 
-// out[d] += p * x[d].
-__attribute__((target_clones("avx2", "default"))) void add_multiple(double* __restrict out,
-                                                                    double p,
-                                                                    const double* __restrict x,
-                                                                    int64_t dx, int64_t count) {
-  if (dx == 1) {
-    using Four = double __attribute__((vector_size(32), aligned(8)));
-    int64_t d = 0;
-    for (; d + 4 <= count; d += 4)
-      *reinterpret_cast<Four*>(out + d) += p * *reinterpret_cast<const Four*>(x + d);
-    for (; d < count; ++d) out[d] += p * x[d];
-    return;
-  }
+// out[d] += p * x[d], of such rows likewise.
+__attribute__((target_clones("avx2", "default"))) void add_row(double* out, double p,
+                                                               const double* x, int64_t count) {
+  int64_t d = 0;
+  for (; d + 4 <= count; d += 4)
+    *reinterpret_cast<Four*>(out + d) += p * *reinterpret_cast<const Four*>(x + d);
+  for (; d < count; ++d) out[d] += p * x[d];
+}
+
+void add_multiple(double* out, double p, const double* x, int64_t dx, int64_t count) {
+  if (dx == 1) return add_row(out, p, x, count);
   for (int64_t d = 0; d < count; ++d) out[d] += p * x[d * dx];
 }
 

@@ -120,6 +120,13 @@ struct GraphReader {
   }
 };
 
+Form::Heads heads_named(const std::string& word) {
+  if (word == "any") return Form::Heads::any;
+  if (word == "grouped") return Form::Heads::grouped;
+  if (word == "own") return Form::Heads::own;
+  throw std::invalid_argument(fmt::format("heads are '{}', not any, grouped or own", word));
+}
+
 }  // namespace
 
 bool Value::is_number() const {
@@ -187,10 +194,7 @@ std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& us
     for (const Json& n : json.at("nodes")) reader.node(n);
     for (const Json& o : json.at("outputs")) graph.outputs.push_back(reader.numbers.at(o));
     graph.built_in = json.value("built_in", graph.built_in);
-    const std::string heads = json.value("heads", "any");
-    graph.heads = heads == "own"       ? Form::Heads::own
-                  : heads == "grouped" ? Form::Heads::grouped
-                                       : Form::Heads::any;
+    graph.heads = heads_named(json.value("heads", "any"));
     graph.training = training_of(json.value("training", ""));
     for (const Json& n : json.at("notes")) {
       const Span span = n.at("line").is_number() ? graph.line(int_of(n.at("line"))) : Span{};

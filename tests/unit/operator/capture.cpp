@@ -14,6 +14,7 @@
 #include <set>
 
 #include "in_clone.h"
+#include "operator/graph/graph.h"
 #include "support/process.h"
 
 namespace kw::spec {
@@ -264,6 +265,22 @@ TEST(Capture, a_folder_that_is_not_a_capture_is_refused) {
   EXPECT_FALSE(load_capture("/nonexistent", diagnostics));
   EXPECT_EQ(diagnostics.all()[0].code, "spec.capture");
   EXPECT_FALSE(read_problems("not json", diagnostics));
+}
+
+TEST(Capture, numbers_of_heads_are_known_by_three_words) {
+  const std::string graph = read_source(in_clone("/tests/fuzz/inputs/graph/seed4"))->text;
+  const SourcePtr user = make_source("source.py", "");
+  const auto with = [&](const std::string& heads, Diagnostics& diagnostics) {
+    return parse_graph(
+        make_source("graph.json", fmt::format(R"({{"heads": "{}", )", heads) + graph.substr(1)),
+        user, diagnostics);
+  };
+  Diagnostics none, one;
+  EXPECT_EQ(with("own", none)->heads, Form::Heads::own);
+  EXPECT_EQ(with("grouped", none)->heads, Form::Heads::grouped);
+  EXPECT_EQ(with("any", none)->heads, Form::Heads::any);
+  EXPECT_FALSE(with("some", one));
+  EXPECT_NE(render(one).find("heads are 'some', not any, grouped or own"), std::string::npos);
 }
 
 }  // namespace
