@@ -5,9 +5,9 @@
     python bench/decode/decode.py check warm cold --out out/decode [--json FILE] [--only 'D64*'] [--rounds 5] [--limit 300]
     compute-sanitizer python bench/decode/decode.py small --out out/decode     # a few short cases of the check
 
-make: for the heads and columns of each case, a kernel of a function of one query, `kernelwright make`'s own, in out/decode/made. Those that
-are there are checked and timed with the others, as "made", on contiguous caches; what lies behind a length is finite for
-them, since a weight of 0 times NaN is none. Their launches, the kernel and the pass behind it, are PyTorch's
+make: for the heads and columns of each case, a kernel of a function of one query, `kernelwright make`'s own, of contiguous caches and of
+pages, in out/decode/made. Those that are there are checked and timed with the others, as "made"; what lies behind a length in its last
+page is finite for them, since a weight of 0 times NaN is none. Their launches, the kernel and the pass behind it, are PyTorch's
 (python/kernelwright on PYTHONPATH, build/src/runtime/c_abi/libkernelwright_launch.so).
 
 The library's name in `--out` holds a hash of its sources, so that an old one is never loaded. FlashAttention-3 takes part
@@ -63,27 +63,33 @@ SPEC = """import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 
-def decode(q, k, v, lengths):
+def decode(q, k, v, {table}lengths):{read}
     seen = torch.arange(k.shape[2], device=q.device) < lengths[:, None, None, None]
     return scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True)
 
 
 def example_inputs():
-    q, (k, v) = torch.randn(4, {heads}, 1, {D}).bfloat16(), torch.randn(2, 4, {G}, 512, {D}).bfloat16()
-    return q, k, v, torch.tensor([512, 77, 300, 1], dtype=torch.int32)
+    q, (k, v) = torch.randn(4, {heads}, 1, {D}).bfloat16(), torch.randn(2, {shape}, {D}).bfloat16()
+    return q, k, v, {example}torch.tensor([512, 77, 300, 1], dtype=torch.int32)
 """
+IN_PAGES = """
+    k, v = (x[table.long()].flatten(1, 2).transpose(1, 2) for x in (k, v))"""
+PAGES = (0, 16, 128)  # rows of a page of what is made; 0: none
 
 
-def folder_of(out, heads, G, D):
-    return out / "made" / f"heads_{heads}_{G}_columns_{D}"
+def folder_of(out, heads, G, D, page):
+    return out / "made" / (f"heads_{heads}_{G}_columns_{D}" + (f"_page_{page}" if page else ""))
 
 
 def make(out):
-    for heads, G, D in sorted({case[:3] for case in CASES}):
-        folder = folder_of(out, heads, G, D)
+    for (heads, G, D), page in itertools.product(sorted({case[:3] for case in CASES}), PAGES):
+        folder = folder_of(out, heads, G, D, page)
         folder.parent.mkdir(parents=True, exist_ok=True)
         spec = folder.with_suffix(".py")
-        spec.write_text(SPEC.format(heads=heads, G=G, D=D))
+        of = {"table": "table, ", "read": IN_PAGES, "shape": f"{4 * 512 // page}, {page}, {G}",
+              "example": f"torch.randperm({4 * 512 // page}, dtype=torch.int32).view(4, -1), "} if page else {
+                  "table": "", "read": "", "shape": f"4, {G}, 512", "example": ""}
+        spec.write_text(SPEC.format(heads=heads, G=G, D=D, **of))
         subprocess.run(["kernelwright", "make", spec, "--target", "sm_90a", "--out", folder], check=True)
 
 
@@ -153,15 +159,16 @@ class Decode:
 
 
 class Made:
-    """A launch of the kernel in a made folder, on Decode's contiguous tensors."""
+    """A launch of the kernel in a made folder, on Decode's tensors."""
     kernels = {}
 
-    def __init__(self, folder, q, k, v, lengths):
+    def __init__(self, folder, q, k, v, lengths, pages=None):
         from kernelwright.runtime.launch import Kernel
         kernel = self.kernels.setdefault(folder, None) or Kernel(folder)
         self.kernels[folder] = kernel
         (batch, heads, D), G = q.shape, k.shape[2]
-        self.launch = kernel.prepare(q.view(batch, G, heads // G, D), k.transpose(1, 2), v.transpose(1, 2), lengths)
+        data = {"lengths": lengths} if pages is None else {"lengths": lengths, "table": pages}
+        self.launch = kernel.prepare(q.view(batch, G, heads // G, D), k.transpose(1, 2), v.transpose(1, 2), **data)
         o, lse = self.launch()
         self.o, self.lse = o.view(batch, heads, D), lse.view(batch, heads)
 
@@ -234,11 +241,28 @@ def check_one(library, D, group, page, score, lengths, G, groups, overlap):
     return "the workspace's counts are not zero afterwards" if counts.any() else None, error, lse_error
 
 
+def scattered(caches, lengths, page):
+    """Caches [batch, S, key heads, D] in pages in no order, among pages of NaN, and their table, which names no page behind a length."""
+    entries = -(-caches[0].shape[1] // page)
+    count = len(lengths) * entries
+    table = torch.randperm(count + 7, device="cuda")[:count].view(-1, entries)
+    out = []
+    for x in caches:
+        pages = x.new_full((count + 7, page, *x.shape[2:]), float("nan"))
+        padded = x.new_zeros(len(x), entries * page, *x.shape[2:])
+        padded[:, :x.shape[1]] = x
+        pages[table] = padded.view(len(x), entries, page, *x.shape[2:])
+        out.append(pages)
+    behind = torch.arange(entries, device="cuda") * page >= torch.tensor(lengths, device="cuda")[:, None]
+    none = torch.where(torch.arange(entries, device="cuda") % 2 == 0, -1, 1 << 30)  # neither is there
+    return out, torch.where(behind, none, table).int()
+
+
 def check_made(out):
     """Of the made kernels: cases, those that are wrong, the worst row and log-sum."""
     cases, wrong, worst = 0, 0, (0.0, 0.0)
-    for heads, G, D in sorted({case[:3] for case in CASES}):
-        folder = folder_of(out, heads, G, D)
+    for (heads, G, D), page in itertools.product(sorted({case[:3] for case in CASES}), PAGES):
+        folder = folder_of(out, heads, G, D, page)
         if not folder.is_dir():
             continue
         for most, lengths in [(700, [0, 1, 15, 16, 17, 333, 700]), (1, [1]), (64, [0, 0]), (3000, [3000]), (20000, [20000, 3, 0, 64]),
@@ -246,7 +270,8 @@ def check_made(out):
                               (300, torch.randint(0, 300, (300,)).tolist())]:
             q = torch.randn(len(lengths), heads, D, device="cuda").bfloat16()
             k, v = torch.randn(2, len(lengths), most, G, D, device="cuda").bfloat16()
-            made = Made(folder, q, 1.5 * k, v, torch.tensor(lengths, dtype=torch.int32, device="cuda"))
+            (of_k, of_v), table = scattered((1.5 * k, v), lengths, page) if page else ((1.5 * k, v), None)
+            made = Made(folder, q, of_k, of_v, torch.tensor(lengths, dtype=torch.int32, device="cuda"), table)
             first = made.o.clone(), made.lse.clone()
             right = [reference(q[b], 1.5 * k[b, :n], v[b, :n]) for b, n in enumerate(lengths)]
             errors = judge(*first, right, "plain")
@@ -258,7 +283,7 @@ def check_made(out):
             cases += 1
             if not (errors[0] <= 1e-2 and errors[1] <= 1e-3 and same):
                 wrong += 1
-                print(f"WRONG made D{D} {heads}/{G}, lengths {lengths}: a row is {errors[0]:.3g} from fp32, a log-sum {errors[1]:.3g}"
+                print(f"WRONG made D{D} {heads}/{G} page {page}, lengths {lengths}: a row is {errors[0]:.3g} from fp32, a log-sum {errors[1]:.3g}"
                       + ("" if same else "; the bits differ from run to run"), flush=True)
     print(f"made: {cases} cases, {wrong} wrong; worst row {worst[0]:.2g}, log-sum {worst[1]:.2g}", flush=True)
     return {"cases": cases, "wrong": wrong, "worst_row_and_lse": worst}
@@ -340,9 +365,9 @@ def implementations(library, fa3, case, pool, cold, out):
         if fa3:
             of = lambda k, v, pages=pages: lambda: fa3(q[:, None], k, v, cache_seqlens=lengths, page_table=pages, causal=True)  # noqa: E731
             made["FA3" + tag] = [of(k, v) for k, v in caches]
-        folder = folder_of(out, heads, G, D)
-        if not page and folder.is_dir():
-            made["made"] = [Made(folder, q, k, v, lengths) for k, v in caches]
+        folder = folder_of(out, heads, G, D, page)
+        if folder.is_dir():
+            made["made" + tag] = [Made(folder, q, k, v, lengths, pages) for k, v in caches]
         for overlap in (False, True):
             name = "ours" + tag + (" overlap" if overlap else "")
             made[name] = []
@@ -355,11 +380,11 @@ def implementations(library, fa3, case, pool, cold, out):
                 apart = ((made[name][-1]().float() - right).norm() / right.norm()).item()
                 if not apart < 1e-2:
                     raise SystemExit(f"{name} is {apart:.3g} from FlashAttention-3 in {case}")
-        if not page and "made" in made:
-            right = made["ours"][-1]().float()
-            apart = ((made["made"][-1]().float() - right).norm() / right.norm()).item()
+        if "made" + tag in made:
+            right = made["ours" + tag][-1]().float()
+            apart = ((made["made" + tag][-1]().float() - right).norm() / right.norm()).item()
             if not apart < 1e-2:
-                raise SystemExit(f"made is {apart:.3g} from the hand-written kernel in {case}")
+                raise SystemExit(f"made{tag} is {apart:.3g} from the hand-written kernel in {case}")
     return {name: (launches * LAUNCHES)[:LAUNCHES] for name, launches in made.items()}, sets
 
 
@@ -386,14 +411,15 @@ def time_case(library, fa3, case, pool, cold, rounds, out):
 
 def print_row(row, first):
     if first:
-        print("| heads, shape | FA3 | ours | FA3/ours | ours TB/s | overlap | made | FA3/made | made TB/s | FA3 page 16 | ours page 16 | FA3/ours | overlap |")
-        print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+        print("| heads, shape | FA3 | ours | FA3/ours | ours TB/s | overlap | made | FA3/made | made TB/s | FA3 page 16 | ours page 16 | FA3/ours | overlap | made page 16 | FA3/made | made/paged |")
+        print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     us = {name: t[0] for name, t in row["us"].items()}
     cell = lambda x, digits=2: f"{x:.{digits}f}" if x else "-"  # noqa: E731
     ratio = lambda a, b: us[a] / us[b] if a in us and b in us else None  # noqa: E731
     speed = lambda name: row["bytes"] / us[name] / 1e6 if name in us else None  # noqa: E731
     cells = [us.get("FA3"), us["ours"], ratio("FA3", "ours"), speed("ours"), us["ours overlap"], us.get("made"), ratio("FA3", "made"),
-             speed("made"), us.get("FA3 page 16"), us["ours page 16"], ratio("FA3 page 16", "ours page 16"), us["ours page 16 overlap"]]
+             speed("made"), us.get("FA3 page 16"), us["ours page 16"], ratio("FA3 page 16", "ours page 16"), us["ours page 16 overlap"],
+             us.get("made page 16"), ratio("FA3 page 16", "made page 16"), ratio("made", "made page 16")]
     print(f"| {row['case']} | " + " | ".join(map(cell, cells)) + " |", flush=True)
 
 

@@ -8,9 +8,10 @@
 // finds goes to a scratch, its output divided by its own sum, and the log of that; a pass behind the kernel
 // combines what the splits of a tile have found.
 //
-// One thread loads Q, K and V, far ahead of the one consumer, whose 64 rows need less time than the memory
+// One thread loads Q and K, and one V, far ahead of the one consumer, whose 64 rows need less time than the memory
 // does: a product is waited for where it stands, and no block of keys is looked at before the one before it is
-// done. Blocks of the output are dealt out in turn, and the next one's loads run under this one's end.
+// done. Two threads, since a copy may be many: from a cache in pages one for each page. Blocks of the output are
+// dealt out in turn, and the next one's loads run under this one's end.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
@@ -84,6 +85,18 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_decode(const __gr
                 for (int x = part.count - 1; x >= 0; --x, ++t) {
                     kw::wait_free(shared.free[t]);
                     kw::tma_load(args.k, {c.b, g, (x * args.splits + c.s) * BN}, shared.k_s[t], shared.k_full[t], kw::evict_first);
+                }
+            }
+        }
+        if (kw::is_thread(1)) {
+            int t = 0;
+            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
+                const Block c = block_of(args, w);
+                const Keys keys = key_blocks(args, c, c.m * BM, BM), part = part_of(args, c, keys);
+                const int g = c.h / (args.H / args.G);
+#pragma unroll 1
+                for (int x = part.count - 1; x >= 0; --x, ++t) {
+                    kw::wait_free(shared.free[t]);
                     kw::tma_load(args.v, {c.b, g, (x * args.splits + c.s) * BN}, shared.v_s[t], shared.v_full[t], kw::evict_first);
                 }
             }

@@ -33,12 +33,9 @@ int64_t area(const Form& form, const std::map<std::string, int64_t>& sizes) {
 // The case's sizes with other batches, queries and keys, where the form leaves them open.
 std::map<std::string, int64_t> resized(const Form& form, std::map<std::string, int64_t> sizes,
                                        int64_t b, int64_t m, int64_t n) {
-  auto set = [&](const spec::Size& size, int64_t value) {
-    if (!size.name.empty()) sizes[size.name] = value;
-  };
-  set(form.B, b);
-  set(form.M, m);
-  set(form.N, n);
+  spec::give(form.B, b, sizes);
+  spec::give(form.M, m, sizes);
+  spec::give(form.N, n, sizes);
   Family::of(form).resize(form, m, n, sizes);
   return sizes;
 }

@@ -13,8 +13,8 @@ struct TileCopy {
   int64_t column = 0;  // where its columns begin
 };
 
-// The statement's operands; faults where they do not fit.
-TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
+// The statement's operands; faults where they do not fit. Of pages the batch entry is the table's.
+TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s, const Tensor* table = nullptr);
 // The tile, zero past the end of the tensor; of_rows and of_columns say what it is.
 Tile fetch(const TileCopy& copy);
 // Whether `columns` columns from `column` on are whole panels inside of the tile, or half of one.

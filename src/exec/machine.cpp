@@ -199,13 +199,15 @@ void Machine::begin(ThreadBlock& block) {
   for (ThreadBlock* one : block.cluster) declare_shared_memory(*this, *one);
 }
 
-// Of an agent that is done. What is still under way into a slot stays, for check_end.
+// Of an agent that is done. What is still under way into a slot, or out of one, stays, for
+// check_end.
 void Machine::end(ThreadBlock& block) {
   if (--block.cluster[0]->running > 0) return;
   for (ThreadBlock* one : block.cluster)
     std::erase_if(one->arrays, [](const auto& array) {
       const std::vector<SharedSlot>& slots = array.second.slots;
-      return std::none_of(slots.begin(), slots.end(), [](auto& slot) { return slot.arriving; });
+      return std::none_of(slots.begin(), slots.end(),
+                          [](auto& slot) { return slot.arriving || slot.stores; });
     });
 }
 

@@ -225,6 +225,10 @@ class Planner {
   // part that each CTA of a cluster fetches for all.
   Box box_of(const Stmt& s, Box tile, int64_t tensor_columns) {
     if (s.op == Op::tma_store) tile.columns = std::min(tile.columns, tensor_columns);
+    if (s.op == Op::tma_load_pages) {  // of several pages in a tile, a panel of each
+      const int64_t page = constant(s.rows(), s.span);
+      return page < tile.rows ? Box{page, tl::panel_columns(tile.columns)} : tile;
+    }
     if (s.op != Op::tma_load_multicast) return tile;
     const int64_t k = constant(s.ctas(), s.span);
     const auto part = tl::multicast_box(tile, k);

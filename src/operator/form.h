@@ -27,6 +27,7 @@ namespace kw::spec {
 struct Size {
   std::string name;      // "M", or "" for a constant
   int64_t constant = 0;  // when name is empty
+  int64_t times = 1;     // the symbol's: keys in pages of 16 are 16 for each entry of a table
 };
 
 // An argument of the user's function, in order.
@@ -61,6 +62,17 @@ struct Operand {
   std::vector<ExprPtr> indices;
   std::optional<RowMap> row;  // none: the elements themselves
 };
+
+// Of an operand that lies in pages, argument[table[b, j // rows], j % rows, ...] in any order of
+// its dimensions: which of them is the page and which the row in it.
+struct Pages {
+  size_t page, row;
+  std::string table;  // an argument of integers [B, entries]
+  int64_t rows;
+};
+std::optional<Pages> pages_of(const Operand& operand);
+// Its rows as they are read: changed, or out of their pages; nothing where they lie side by side.
+std::optional<RowMap> rows_as_read(const Operand& operand);
 
 // What makes weights of a row's scores x, over the kept keys:
 //   softmax  exp(x) / sum of exp(x); beside the keys' there may be a sink, a logit without a value
@@ -241,6 +253,9 @@ std::string types_of(const Form& form);
 
 // As `kernelwright capture --form` prints it.
 std::string print(const Form& form);
+
+// Whether keys and values lie in pages.
+bool is_paged(const Form& form);
 
 // Through which of the query heads an operand is read: h, h // n, or null where it has one head.
 ExprPtr head_of(const Operand& operand);

@@ -27,7 +27,11 @@ void Proof::name_sizes() {
   const auto add = [&](const char* letter, const spec::Size& size) {
     const Term t =
         size.name.empty() ? Term::number(size.constant) : vocabulary_.constant(size.name);
-    sizes_[letter] = t;
+    sizes_[letter] = size.times == 1 ? t : operation("*", t, Term::number(size.times));
+    if (size.times > 1) {  // what is computed of sizes is held to what those given are
+      common_.push_back(fmt::format("(<= {} {})", sizes_[letter].text, kLargestSize));
+      report_.limits.push_back({tl::binary("<=", tl::name(letter), tl::integer(kLargestSize))});
+    }
     if (size.name.empty() || indices_.count(size.name)) return;
     indices_[size.name] = long_[size.name] = t;
     common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));

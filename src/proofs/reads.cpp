@@ -85,9 +85,12 @@ std::string counted_from_the_end(const spec::Form& form, const std::map<std::str
   Reads reads(indices, vocabulary, solver);
   std::vector<std::string> inside = extents;
   const std::string &i = indices.at("i").text, &j = indices.at("j").text;
-  inside.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}) (<= 0 {2}) (< {2} {3}))", i,
-                               form.M.name.empty() ? i : indices.at(form.M.name).text, j,
-                               form.N.name.empty() ? j : indices.at(form.N.name).text));
+  inside.push_back(fmt::format(
+      "(and (<= 0 {0}) (< {0} {1}) (<= 0 {2}) (< {2} {3}))", i,
+      form.M.name.empty() ? i : indices.at(form.M.name).text, j,
+      form.N.name.empty() ? j
+      : form.N.times == 1 ? indices.at(form.N.name).text
+                          : fmt::format("(* {} {})", indices.at(form.N.name).text, form.N.times)));
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](SpecPtr& e, const spec::Extents&) {
     std::vector<std::string> premises = inside;

@@ -106,6 +106,7 @@ Next Pen::record(const Stmt& s) {
       wgmma_wait_group(s);
       return Next::on;
     case Op::tma_load:
+    case Op::tma_load_pages:
     case Op::tma_load_tile:
     case Op::tma_load_rows:
       return tma_load(s);

@@ -46,13 +46,14 @@ std::string name_of_base(const tl::ExprPtr& e) {
 }
 
 // Rows of a tile, by the dimension along which tiles are copied in: {"M": 64, "N": 128}. Of lines,
-// those that a CTA stores.
+// those that a CTA stores; of pages, as many entries of their table as a tile is made up of.
 std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Machine& m) {
   std::map<std::string, std::string> letter;  // by tensor
   std::map<std::string, int64_t> rows, units;
   tl::walk(program.body, [&](const Stmt& s) {
-    if (tl::is(s.op, tl::Family::tensor) && s.dims().size() == 4)
-      for (const Item& d : s.names()) letter[d.name] = s.dims()[2].name;
+    if (tl::is(s.op, tl::Family::tensor) && s.dims().size() != 3)
+      for (const Item& d : s.names())
+        letter[d.name] = s.dims()[s.dims().size() == 4 ? 2 : s.dims().size() - 1].name;
     if (s.op == Op::ring || s.op == Op::tile)
       for (const Item& d : s.names()) rows[d.name] = integer_of({m, nullptr, &s}, s.rows());
   });
@@ -66,7 +67,12 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
     }
     if (!tl::is(s.op, tl::Family::copy_in)) return;
     const std::string tensor = s.tensor()->text, tile = name_of_base(s.dst());
-    if (letter.count(tensor) && rows.count(tile)) units[letter[tensor]] = rows[tile];
+    if (s.op == Op::tma_load_pages && rows.count(tile)) {
+      const int64_t page = std::max<int64_t>(integer_of({m, nullptr, &s}, s.rows()), 1);
+      units[letter[s.table()->text]] = std::max<int64_t>(rows[tile] / page, 1);
+    } else if (letter.count(tensor) && rows.count(tile)) {
+      units[letter[tensor]] = rows[tile];
+    }
   });
   return units;
 }

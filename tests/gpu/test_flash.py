@@ -68,6 +68,41 @@ def test_a_cache(name, m):
         assert_rows(got[b:b + 1], q[b:b + 1], k[b:b + 1, :n], v[b:b + 1, :n], **o)
 
 
+def in_pages(lengths, rows, *caches):
+    """Caches [B, N, heads, columns] in pages in no order, among pages of NaN, and the table, which names no page behind a length."""
+    entries = -(-caches[0].shape[1] // rows)
+    count = len(lengths) * entries
+    table = torch.randperm(count + 7, device="cuda")[:count].view(-1, entries)
+    out = []
+    for x in caches:
+        padded = x.new_zeros(len(x), entries * rows, *x.shape[2:])
+        padded[:, :x.shape[1]] = x
+        pages = x.new_full((count + 7, rows, *x.shape[2:]), float("nan"))
+        pages[table] = padded.view(len(x), entries, rows, *x.shape[2:])
+        out.append(pages)
+    place = torch.arange(entries, device="cuda")
+    return *out, torch.where(place * rows >= lengths[:, None], torch.where(place % 2 == 0, -1, 1 << 30), table).int()
+
+
+@pytest.mark.parametrize("name, m, rows", [("causal", 1, 16), ("causal", 5, 16), ("window", 5, 16), ("cap", 1, 16), ("slopes", 5, 16),
+                                           ("causal", 1, 64), ("causal", 5, 256)])
+def test_a_cache_in_pages(name, m, rows):
+    H, G, D = 32, 8, 128
+    lengths = torch.tensor([1, 77, 2048, 1500, 128], device="cuda", dtype=torch.int32) + (m - 1)
+    q, k, v = drawn(5, m, H, D), drawn(5, 3000, G, D), drawn(5, 3000, G, D)
+    pages_k, pages_v, table = in_pages(lengths, rows, k, v)
+    o = options(name, H)
+    got = flash.flash_attn_with_kvcache(q, pages_k, pages_v, cache_seqlens=lengths, block_table=table, **o)
+    for b, n in enumerate(lengths.tolist()):
+        assert_rows(got[b:b + 1], q[b:b + 1], k[b:b + 1, :n], v[b:b + 1, :n], **o)
+    new_k, new_v = drawn(5, m, G, D), drawn(5, m, G, D)
+    before = lengths - m
+    again = flash.flash_attn_with_kvcache(q, pages_k, pages_v, new_k, new_v, cache_seqlens=before, block_table=table, **o)
+    for b, n in enumerate(lengths.tolist()):
+        both = (torch.cat([x[b:b + 1, :n - m], new[b:b + 1]], 1) for x, new in ((k, new_k), (v, new_v)))
+        assert_rows(again[b:b + 1], q[b:b + 1], *both, **o)
+
+
 def replayed(call, change):
     """Calls once, records a graph of a second call, changes what it reads, and replays it."""
     call()
@@ -87,6 +122,21 @@ def test_a_graph_replays_with_other_lengths():
     got = replayed(lambda: flash.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths), lambda: lengths.copy_(lengths.flip(0) - 2))
     for b, n in enumerate(lengths.tolist()):
         assert_rows(got[b:b + 1], q[b:b + 1], k[b:b + 1, :n], v[b:b + 1, :n])
+
+
+def test_a_graph_replays_with_other_pages():
+    q, k, v = drawn(3, 1, 32, 128), drawn(3, 2000, 8, 128), drawn(3, 2000, 8, 128)
+    lengths = torch.tensor([3, 500, 1999], device="cuda", dtype=torch.int32)
+    pages_k, pages_v, table = in_pages(lengths + 2000, 16, k, v)
+
+    def change():
+        lengths.copy_(lengths.flip(0) - 2)
+        table.copy_(table.roll(1, 0))
+
+    call = lambda: flash.flash_attn_with_kvcache(q, pages_k, pages_v, cache_seqlens=lengths, block_table=table, causal=True)  # noqa: E731
+    got = replayed(call, change)
+    for b, n in enumerate(lengths.tolist()):
+        assert_rows(got[b:b + 1], q[b:b + 1], k[b - 1][None, :n], v[b - 1][None, :n])
 
 
 def test_a_graph_replays_with_other_offsets():

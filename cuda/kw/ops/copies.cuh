@@ -17,6 +17,36 @@ KW_DEVICE void tma_load(const TensorMap<const T, Dims...>& from, Coords at, Shar
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
+// The same of rows that lie in pages of kRows: `at` is a batch entry, a head, and a row of all that the entry has, of which
+// row r is row r % kRows of page table(batch, r / kRows). A page that the tensor does not have, and rows beyond the
+// table, are zero. The row is a multiple of kRows, or of the tile's rows where a page has more. So many pages are looked
+// up at once: more wait for memory less, and take registers.
+template <int kRows, int kAtOnce, class T, char... Dims, char... Entries, int R, int C>
+KW_DEVICE void tma_load_pages(const TensorMap<const T, Dims...>& from, Coords at, const Tensor<const int, Entries...>& table,
+                              SharedTile<T, R, C>& to, BarrierUse full, u64 hint) {
+  using Tile = SharedTile<T, R, C>;
+  static_assert(sizeof...(Entries) == 2 && kRows % 8 == 0 && (R % kRows == 0 || kRows % R == 0), "whole pages, or parts of one");
+  const TensorRow<const int> entries = table.row(at.batch);
+  const auto page_of = [&](int row) { return row / kRows < table.extent[1] ? from_memory(entries.at(row / kRows)) : -1; };
+  ptx::mbarrier_arrive_expect(full.address, Tile::bytes);
+  if constexpr (kRows >= R) {
+    ptx::tma_load(to.address(), &from.map, full.address, page_of(at.row), at.head, at.row % kRows, hint);
+  } else {  // the rows of a panel of a page lie together in the tile, and those of the next panel do not
+    static_assert(R / kRows % kAtOnce == 0, "as many each time");
+#pragma unroll 1
+    for (int first = 0; first < R / kRows; first += kAtOnce) {
+      int page[kAtOnce];
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) page[n] = page_of(at.row + (first + n) * kRows);
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n)
+#pragma unroll
+        for (int p = 0; p < Tile::panels; ++p)
+          ptx::tma_load_panel(to.address() + p * Tile::panel_bytes + (first + n) * kRows * Tile::pitch, &from.map,
+                              full.address, page[n], at.head, 0, p, hint);
+    }
+  }
+}
 // The same of a tile that is part of wider rows: 64 columns at a time, from a multiple of 8 on. Rows and
 // columns past the tensor's end are zero, and their bytes count too.
 template <class T, char... Dims, int R, int C>

@@ -11,12 +11,13 @@
 #include "../tile/tiles.cuh"
 namespace kw {
 
-// A thread among those of all CTAs.
+// A thread among those of all CTAs, of which there are as many as the launcher was told: below 2^31. Their threads
+// may be more than an int holds.
 struct Thread {
-  int index, count;
+  i64 index, count;
 };
-KW_DEVICE Thread thread_of(int blocks) {
-  return {int(blockIdx.x * blockDim.x + threadIdx.x), blocks * int(blockDim.x)};
+KW_DEVICE Thread thread_of(int) {
+  return {i64(blockIdx.x) * blockDim.x + threadIdx.x, i64(gridDim.x) * blockDim.x};
 }
 
 // Rows `row` ... of part number `part`, of which each has `rows`; rows past the end are dropped.
@@ -36,9 +37,10 @@ KW_DEVICE void store_part(const RowVector<real, R>& from, const Scratch& to, int
 // By a thread: its share of the rows, each the sum of `count` parts, the first of them first.
 template <char... Dims>
 KW_DEVICE void add_parts(const Scratch& from, int count, Thread w, const Tensor<float, Dims...>& to) {
-  const int rows = to.extent[2], all = to.extent[0] * to.extent[1] * rows;
-  for (int x = w.index; x < all; x += w.count) {
-    const int i = x % rows, u = x / rows;
+  const int rows = to.extent[2];
+  const i64 all = i64(to.extent[0]) * to.extent[1] * rows;
+  for (i64 x = w.index; x < all; x += w.count) {
+    const int u = int(x / rows), i = int(x - i64(u) * rows);
     const int* const part = from.words + i64(u) * count * rows + i;
     real sum = __builtin_bit_cast(real, from_memory(part));
 #pragma unroll 8

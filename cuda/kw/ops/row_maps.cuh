@@ -9,13 +9,14 @@
 #include "../tile/tensors.cuh"
 namespace kw {
 
-// A warp among those of all CTAs.
+// A warp among those of all CTAs, of which there are as many as the launcher was told: below 2^31. Their warps may
+// be more than an int holds.
 struct Warp {
-  int index, count;
+  i64 index, count;
 };
-KW_DEVICE Warp warp_of(int blocks) {
+KW_DEVICE Warp warp_of(int) {
   const int warps = blockDim.x / 32;
-  return {int(blockIdx.x) * warps + int(threadIdx.x) / 32, blocks * warps};
+  return {i64(blockIdx.x) * warps + int(threadIdx.x) / 32, i64(gridDim.x) * warps};
 }
 
 struct RowPlace {
@@ -101,11 +102,11 @@ template <class T> KW_DEVICE void write_pair(T* to, real a, real b) {
 // This warp's share of the rows of a tensor: as many rows one after the other as everybody has.
 template <class Rows> KW_DEVICE detail::RowRange each_row(const Rows& of, Warp w) {
   const auto& t = detail::rows_of(of);
-  const int all = t.extent[0] * t.extent[1] * t.extent[2];
-  const int share = (all - 1) / w.count + 1, first = min(w.index * share, all);
-  const int block = first / t.extent[2];
-  return {{{block / t.extent[1], block % t.extent[1], first % t.extent[2]}, t.extent[1], t.extent[2],
-           min(share, all - first)}};
+  const i64 all = i64(t.extent[0]) * t.extent[1] * t.extent[2], share = (all - 1) / w.count + 1;
+  const i64 first = w.index < all / share + 1 ? w.index * share : all, left = all > first ? all - first : 0;
+  const i64 block = first / t.extent[2];
+  return {{{int(block / t.extent[1]), int(block % t.extent[1]), int(first % t.extent[2])}, t.extent[1], t.extent[2],
+           int(left < share ? left : share)}};
 }
 
 // The sum over the columns of a row, in every lane.

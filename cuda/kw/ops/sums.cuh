@@ -92,8 +92,9 @@ KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scrat
 template <bool kApart = detail::kOneByOne, class T, char... From, char... To>
 KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real factor, Thread w, const Tensor<T, To...>& to) {
   const int groups = from.extent[3] / 8, rows = from.extent[2] / detail::kSide;  // groups of eight columns
-  const int all = to.extent[0] * to.extent[1] * rows * groups * 32;
-  for (int x = w.index; x < all; x += w.count) {
+  const i64 all = i64(to.extent[0]) * to.extent[1] * rows * groups * 32;
+  for (i64 y = w.index; y < all; y += w.count) {
+    const u32 x = u32(y);  // of sixteen sums each, which fit 32 bits wherever they fit a GPU's memory
     const int n = x % groups, pair = x / groups % 32, block = x / groups / 32;  // rows pair / 8 * 16 + pair % 8 and 8 more
     const int column = n * 8, m = block % rows, head = block / rows;
     const int row = m * 64 + pair / 8 * 16 + pair % 8;
@@ -171,7 +172,8 @@ KW_DEVICE void sum_tiles(const Tensor<scratch<T>, B, H, Rows, Wide>& from, real 
   const i64 apart = to.stride[outer + 1];
   // Of eight elements each, which fit 32 bits wherever both tensors fit a GPU's memory.
   const u32 all = u32(batches) * heads * rows * chunks;
-  for (u32 x = w.index; x < all; x += w.count) {
+  for (i64 y = w.index; y < all; y += w.count) {
+    const u32 x = u32(y);
     const int chunk = int(x % u32(chunks)), line = int(x / u32(chunks)), row = line % rows, head = line / rows, j = chunk * 8;
     const int tile_row = (row / detail::kSide * blocks + j / wide) * detail::kSide, tile_column = j % wide / detail::kSide * detail::kSide;
     const int b0 = of_batch ? head / heads : 0, b1 = of_batch ? b0 + 1 : from.extent[0];

@@ -190,15 +190,14 @@ KW_DEVICE void sum_over(const Tensor<scratch<float>, From...>& from, Thread w, c
   const int results = place.template count<true>();
   const float* const x = from.row_to_write(0, 0, 0);
   if (place.template count<false>() < detail::kManyTerms) {
-    for (int n = w.index; n < results; n += w.count)
-      detail::put_rounded(detail::element_at(to, n),
-                          detail::sum_of_terms(x + place.template offset<true>(n), place, 0, 1));
+    for (i64 n = w.index; n < results; n += w.count)
+      detail::put_rounded(detail::element_at(to, int(n)),
+                          detail::sum_of_terms(x + place.template offset<true>(int(n)), place, 0, 1));
     return;
   }
-  const int block = w.index / blockDim.x, blocks = w.count / blockDim.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int at_once = side_by_side ? 32 : 1;
-  for (int first = block * at_once; first < results; first += blocks * at_once) {
-    const int n = min(first + lane % at_once, results - 1);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, at_once = side_by_side ? 32 : 1;
+  for (i64 y = i64(blockIdx.x) * at_once; y < results; y += i64(gridDim.x) * at_once) {
+    const int first = int(y), n = min(first + lane % at_once, results - 1);
     const real part = detail::sum_of_terms(x + place.template offset<true>(n), place, side_by_side ? warp : threadIdx.x,
                                            blockDim.x / at_once);
     const real sum = detail::sum_of_block<side_by_side>(part);

@@ -15,6 +15,7 @@ import torch
 from . import agreement, built_in, random, reach, table_sizes
 from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
 from .graph import Sizes, number, operator_name
+from .pages import Pages
 from .sixteen_bits import PRODUCTS
 from .trace import is_operand
 
@@ -63,8 +64,9 @@ class InOwnTypes(torch.fx.Interpreter):
         return None if node.op == "call_function" and "assert" in str(node.target) else super().run_node(node)
 
 
-def _symbols(traced, sizes):
-    """Symbols of the operands: batch sizes and the others, in the order of the arguments. Symbols
+def _symbols(traced, sizes, pages):
+    """Symbols of the operands: batch sizes and the others, in the order of the arguments; of keys in pages the
+    others are the entries of their table. Symbols
     that only other arguments have (a table's length, scales of blocks) come with the example's value,
     which is the least of a case (table_sizes.py)."""
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
@@ -76,19 +78,20 @@ def _symbols(traced, sizes):
         for d, size in enumerate(placeholders[key].meta["val"].shape):
             for symbol in sorted(sizes.expr(size).free_symbols, key=str):
                 examples.setdefault(symbol, value.shape[d])
-                if is_side and symbol not in batch + others:
+                if is_side and symbol not in batch + others + list(pages.counts):
                     is_batch = d < value.dim() - 2 if traced.product else d == 0
                     (batch if is_batch else others).append(symbol)
+    others += [symbol for symbol in pages.rows if symbol not in others]
     return batch, others, {s: n for s, n in examples.items() if s not in batch + others}
 
 
-def _sizes_of_case(symbols, case, product):
+def _sizes_of_case(symbols, case, product, pages):
     batch, others, fixed = symbols
     B, M, N = case
     values = {**fixed, **{s: B for s in batch}}
     # Of a product: rows, what is summed over, columns.
     sizes = (M, M + N // 2, N) if product and len(others) == 3 else (M, N)
-    values.update({s: sizes[min(n, len(sizes) - 1)] for n, s in enumerate(others)})
+    values.update({s: pages.in_keys(s, sizes[min(n, len(sizes) - 1)]) for n, s in enumerate(others)})
     return values
 
 
@@ -274,7 +277,8 @@ def run_cases(spec, traced, cases, long=False, first=0, step=1, run=_run_case):
     long: many queries are one number each (reach.py). first, step: the
     cases' own numbers, from which seeds and kinds of draws follow. run: what gives a case's outputs."""
     sizes = Sizes(traced.program.graph)
-    symbols = _symbols(traced, sizes)
+    pages = Pages(traced, sizes)
+    symbols = _symbols(traced, sizes, pages)
     keys = traced.program.graph_signature.user_inputs
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
     shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape] for key in keys]
@@ -287,14 +291,14 @@ def run_cases(spec, traced, cases, long=False, first=0, step=1, run=_run_case):
         return [[int(s.subs(values)) for s in shape] for shape in shapes]
 
     for n, case in enumerate(cases):
-        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product),
+        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product, pages), pages,
                     first + step * n, long, run)
 
 
 def least_sizes(traced):
     """{size of an argument of its own, as graph.json names it: what the graph reads of it at least}."""
     sizes = Sizes(traced.program.graph)
-    batch, others, own = _symbols(traced, sizes)
+    batch, others, own = _symbols(traced, sizes, Pages(traced, sizes))
     given = [value for value, argument in zip(traced.values, traced.is_argument) if argument]
     numbers = {key: value for key, value in zip(traced.program.graph_signature.user_inputs, given)
                if value.dim() == 0}
@@ -325,7 +329,7 @@ def make(spec, traced, cases):
 def _far(spec, traced, axis, truths, errors):
     """The same of reach.py's cases, of which some rows are kept."""
     sizes = Sizes(traced.program.graph)
-    _, others, _ = _symbols(traced, sizes)
+    _, others, _ = _symbols(traced, sizes, Pages(traced, sizes))
     cases, notes = reach.cases(traced, square=len(others) == 1)
     traced.notes.extend(notes)
     output = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0].meta["val"].shape
@@ -358,7 +362,7 @@ def _times_longest(value, longest):
     return max(1, round(high / longest)) if high < 2**24 else 1
 
 
-def _case(spec, traced, interpreter, shapes_at, values, n, long, run):
+def _case(spec, traced, interpreter, shapes_at, values, pages, n, long, run):
     longest = max(values.values(), default=1)
     of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
     positive, of_positive = built_in.divisors(spec.names, traced), _of_positive(traced)
@@ -366,6 +370,8 @@ def _case(spec, traced, interpreter, shapes_at, values, n, long, run):
     for as_example in (False, True):
         hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example),
                             s in of_positive) for s in streams}
+        hows |= {s: pages.draw_of(s, values) for s in pages.tables}
+        values = pages.named(values, hows)
         for s in streams:  # what divides is positive
             if hows[s].get("low") == 0 and spec.names[s] in positive:
                 hows[s]["low"] = 1

@@ -7,6 +7,7 @@ a function of it), the part of the graph between the two is run for every value 
 fp64, and what comes of it (behind a clamp, or a choice: where the integer leaves what depends on that integer alone) must be equal.
 T5's buckets are. Where it depends on several (`i * 0.3 - j * 0.3`), or on integers of the data, not all can be tried, and it is refused.
 A quotient of two integers below 2^24 is the exception: in fp32 it is an integer, or passes one, where it does over the rationals.
+Of what is no number x86 makes the least integer, a GPU 0: in fp64 here it is 0, so that what depends on it differs.
 
 What is hard is to say that two tensors have the same integer at an element: `i[:, None]` and `i[None, :]` have not. An integer is known by
 the node that it comes from and the views since; whatever else makes an integer of several (`i - j`) is one of its own.
@@ -168,7 +169,12 @@ class IntegersOfReals:
         while isinstance(of, torch.fx.Node) and operator_name(of) in SAME_ELEMENT:
             of = of.args[0]
         return operator_name(of).rstrip("_") in QUOTIENTS and not of.kwargs.get("rounding_mode") and all(map(self._is_plain, of.args[:2])) and \
-            exactness._first(of).dtype in (torch.float32, torch.float64)
+            exactness._first(of).dtype in (torch.float32, torch.float64) and not self._may_be_zero(of.args[1])
+
+    def _may_be_zero(self, x):
+        """Of a divisor that is made of positions; one of the data is positive, which launches are held to."""
+        range = self.known.get(x) if isinstance(x, torch.fx.Node) and isinstance(exactness._first(x), torch.Tensor) else None
+        return range is not None and not range.data and range.low <= 0 <= range.high
 
     def _is_plain(self, x):
         if isinstance(x, (int, float)):
@@ -260,7 +266,10 @@ class _Run:
             filled = filled if isinstance(filled, torch.Tensor) else torch.full([1] * min(value.dim(), 1), filled, dtype=torch.float64)
             return self._typed(filled, value)
         if name in exactness.CONVERSIONS:
-            return self._typed(self._of(node.args[0]), value)
+            of = self._of(node.args[0])
+            if self.wide and of.is_floating_point() and not value.is_floating_point():
+                of = of.masked_fill(of.isnan(), 0)
+            return self._typed(of, value)
         if name in exactness.SAME_VALUES:  # whose element is another one's
             return self._of(node.args[0])
         args, kwargs = torch.fx.node.map_aggregate(node.args, self._of), torch.fx.node.map_aggregate(node.kwargs, self._of)

@@ -10,6 +10,8 @@ stands in the form, and is asked there. What a number makes of positions beyond 
 import torch
 
 from . import agreement, goldens
+from .graph import Sizes
+from .pages import Pages
 from .trace import is_operand
 
 ROWS, SCORES = 701, 8e6  # of the case: as many as that, and no more scores in all
@@ -38,15 +40,18 @@ def alike(spec, traced):
 def _answers(spec, traced, inputs, heads, columns, double, want):
     """Whether this is what the function gives of each head twice; None where it raises. Asked once more with vectors of D numbers as
     they are, where D is a number of heads."""
+    tables = Pages(traced, Sizes(traced.program.graph)).tables  # which have no heads
     for of_others in (heads, heads - columns):
-        twice = [_twice(x, example, heads if is_operand(example) else of_others, double) if given else x
-                 for x, example, given in zip(inputs, traced.values, traced.is_argument)]
+        twice = [_twice(x, example, heads if is_operand(example) else of_others, double) if given and n not in tables else x
+                 for n, (x, example, given) in enumerate(zip(inputs, traced.values, traced.is_argument))]
         yield _gives(spec, twice, want)
 
 
 def _heads(traced):
-    """The numbers of heads that operands have: sizes between the first and the last that a trace fixes; but 1, for all heads."""
-    return {size for shape in goldens.shapes_of_operands(traced) for size in shape[1:-1] if isinstance(size, int)} - {1}
+    """The numbers of heads that operands have: sizes between the first and the last that a trace fixes, but a page's rows; but 1, for
+    all heads."""
+    rows = set(Pages(traced, Sizes(traced.program.graph)).rows.values())
+    return {size for shape in goldens.shapes_of_operands(traced) for size in shape[1:-1] if isinstance(size, int)} - {1} - rows
 
 
 def _each_twice(pair, d):

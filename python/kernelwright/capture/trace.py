@@ -34,6 +34,7 @@ class Trace:
     product: bool = False  # of two matrices, not attention, by its operands
     rows: bool = False  # no product at all: each row is normalised by sums over it
     factors: frozenset = frozenset()  # which values come to a product as its sides; empty: not known
+    paged: frozenset = frozenset()  # which of these are read at indices that are data: pages of keys and values
     guard_lines: dict = dataclasses.field(default_factory=dict)  # of what PyTorch asked of sizes, by the condition
 
 
@@ -143,10 +144,11 @@ class _Products(TorchDispatchMode):
         super().__init__()
         self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
         self.sizes, self.factors, self.returned = set(), set(), None  # the type of the first output
+        self.paged = set()  # arguments of four dimensions whose first is read at data
         self.chained = False  # a product comes to another
         self.reduces = False  # a mean, a sum or a norm is taken
         self.file, self.storages, self.written = file, {}, None  # written: (argument, line) of the first write
-        self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
+        self.origins, self.given, self.alive = {}, {}, []  # by id(), which is a tensor's while it lives
 
     def note(self, tensor, origins):
         self.origins[id(tensor)] = origins
@@ -154,6 +156,7 @@ class _Products(TorchDispatchMode):
 
     def note_argument(self, tensor, n):
         self.note(tensor, {n})
+        self.given[id(tensor)] = n
         self.storages[tensor.untyped_storage()._cdata] = n
 
     def note_writes(self, func, args):
@@ -166,8 +169,16 @@ class _Products(TorchDispatchMode):
                 lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
                 self.written = n, lines[-1] if lines else None
 
+    def note_pages(self, func, args):
+        """k[table], of a table of page numbers."""
+        if func is torch.ops.aten.index.Tensor and args[1] and args[1][0] is not None:
+            n = self.given.get(id(args[0]))
+            if n is not None and args[0].dim() == 4:
+                self.paged.add(n)
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.note_writes(func, args)
+        self.note_pages(func, args)
         out = func(*args, **(kwargs or {}))
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         origins = set().union(*(self.origins.get(id(x), set()) for x in given))
@@ -286,7 +297,7 @@ def _without_ones_of_product(spec, values, numbers):
 # ---- the trace
 
 
-def _dynamic_dims(value, sequence_sizes, is_factor, product=False, rows=False):
+def _dynamic_dims(value, sequence_sizes, is_factor, product=False, rows=False, paged=False):
     """AUTO for a dimension that may vary, None for one that is a constant."""
     if not isinstance(value, torch.Tensor):
         return None
@@ -296,6 +307,8 @@ def _dynamic_dims(value, sequence_sizes, is_factor, product=False, rows=False):
         return {d: Dim.AUTO for d in range(value.dim()) if d != 1 or value.dim() < 4}
     if not is_operand(value) or not is_factor:  # data, such as a bias [B, H, M, N]
         return {d: Dim.AUTO for d in range(value.dim())}
+    if paged:  # a page's rows and heads are constants, in either order
+        return {0: Dim.AUTO}
     dims = {d: Dim.AUTO for d in range(value.dim() - 1)}
     if value.dim() == 4:
         dims.pop(2 if value.shape[1] in sequence_sizes and value.shape[2] not in sequence_sizes else 1)
@@ -380,7 +393,7 @@ def trace(spec, dtype):
     values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
     given = tuple(value for value, argument in zip(values, is_argument) if argument)
     dims = tuple(_dynamic_dims(value, products.sizes, not products.factors or n in products.factors,
-                               spec.product, spec.rows)
+                               spec.product, spec.rows, n in products.paged & products.factors)
                  for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder, decisions = _Recorder(spec.file), branches.Decisions(spec.file)
@@ -396,7 +409,7 @@ def trace(spec, dtype):
     branches.refuse(spec, decisions.taken, program, is_argument)
     notes += [*spec.notes, *_fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)]
     return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors),
-                 decisions.lines)
+                 frozenset(products.paged & products.factors), decisions.lines)
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):

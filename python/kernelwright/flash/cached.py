@@ -9,11 +9,11 @@ import torch
 from ..compiling.kinds import Kinds
 from ..errors import ArgumentError
 from .arguments import Options, integers, slopes, tensors
+from .caches import BATCH, KEYS, Pages, Rows
 from .specifications import cached_attention_of
 
 _kinds = Kinds()
-_KEYS, _BATCH = 512, 2  # of examples, so that another process finds the kernel in the cache
-_QUERIES = 128          # the same, where there are several
+_QUERIES = 128  # of examples, where there are several
 
 
 def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None, rotary_sin=None, cache_seqlens=None,
@@ -23,11 +23,14 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
     """Attention of new queries to a cache of keys and values, as flash_attn.flash_attn_with_kvcache.
 
     q: [B, M, H, D], bf16 or f16, on a GPU, any strides: one token of each sequence, or several.
-    k_cache, v_cache: [B, N, G, D] and [B, N, G, V], with room for N keys each; G divides H.
+    k_cache, v_cache: [B, N, G, D] and [B, N, G, V], with room for N keys each; G divides H. With block_table [pages, R, G, D] and
+        [pages, R, G, V], in pages of R = 16, 32 or a multiple of 64 rows.
     k, v: [B, L, G, D] and [B, L, G, V]: written into the cache behind what it has, before the attention; or None.
     rotary_cos, rotary_sin: [at least N, R / 2] in q's type: the first R elements of k and q are rotated by their places; needs k.
     cache_seqlens: int32 [B], or a number for all: how many keys the cache has, without the new ones; N by default.
-    cache_batch_idx, cache_leftpad, block_table: None.
+    cache_batch_idx, cache_leftpad: None.
+    block_table: int32 [B, entries], the numbers of each sequence's pages, in their order; N is entries * R. Entries beyond a
+        sequence's length may hold anything.
     softmax_scale: of the scores; 1 / sqrt(D) by default.
     causal: whether a query sees no key behind its place; the last query stands at the last key's.
     window_size: (left, right), keys that a query sees before and behind its place; -1: all.
@@ -36,9 +39,9 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
     alibi_slopes: fp32 [H] or [B, H]: slope * distance is taken from each score; or None.
     num_splits: 0, or 1: the kernel decides.
     return_softmax_lse: gives (output, log-sums [B, H, M] in fp32).
-    check_inputs: whether the lengths are read and checked, for which the host waits. Without it no key beyond the cache is read, and
-        new keys beyond it end in PyTorch's assertion on the device.
-    function: one's own attention(q, k, v, lengths) in plain PyTorch, of [B, M, H, D], the caches, and how many keys of each entry there
+    check_inputs: whether the lengths and the table are read and checked, for which the host waits. Without it no key beyond the cache
+        is read, a page that is not there counts as zeros, and new keys beyond the cache end in PyTorch's assertion on the device.
+    function: one's own attention(q, k, v, lengths) in plain PyTorch, of [B, M, H, D], caches [B, N, G, D], and how many keys of each entry there
         are, the new ones among them (int32 [B]), to which it keeps; options of scores and keys are its own then. It gives [B, M, H, V].
     others: options of other versions; None, or what they are by default.
 
@@ -46,10 +49,11 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
     `compile` and a `Compiled` raise."""
     name = "flash_attn_with_kvcache"
     tensors(name, ("batch", "length", "heads", "head dimension"), q=q, k_cache=k_cache, v_cache=v_cache)
-    others = {"cache_batch_idx": cache_batch_idx, "cache_leftpad": cache_leftpad, "block_table": block_table, "num_splits": num_splits, **others}
+    others = {"cache_batch_idx": cache_batch_idx, "cache_leftpad": cache_leftpad, "num_splits": num_splits, **others}
     said = Options(name, q, 0.0, softmax_scale, causal, window_size, softcap, alibi_slopes, others)
     slopes(name, alibi_slopes, (q.shape[2],), (q.shape[0], q.shape[2]))
-    (B, M, H, D), N = q.shape, k_cache.shape[1]
+    cache = Rows(name, q, k_cache, v_cache) if block_table is None else Pages(name, q, k_cache, v_cache, block_table)
+    (B, M, H, D), N = q.shape, cache.keys
     lengths = torch.full((B,), N, dtype=torch.int32, device=q.device) if cache_seqlens is None else cache_seqlens
     if isinstance(lengths, int):
         lengths = torch.full((B,), lengths, dtype=torch.int32, device=q.device)
@@ -62,6 +66,7 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
             if not 0 <= length <= N - new:
                 raise ArgumentError(name, "cache_seqlens", f"is {length} for entry {entry}" + (f", and {new} keys are new" if new else ""),
                                     f"leave all keys within the {N} that the cache has room for")
+        cache.refuse(name, [length + new for length in lengths.tolist()])
     if rotary_cos is not None or rotary_sin is not None:
         if k is None or rotary_cos is None or rotary_sin is None:
             raise ArgumentError(name, "rotary_cos", "is given without all of rotary_sin, k and v", "be given with them, or not at all")
@@ -73,30 +78,28 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
     if k is not None:
         if cache_seqlens is None:
             raise ArgumentError(name, "cache_seqlens", "is None", "be given, as k is: new keys are written behind what the cache has")
-        for which, x, cache in (("k", k, k_cache), ("v", v, v_cache)):
-            if x.shape != (B, new, *cache.shape[2:]) or x.dtype != cache.dtype:
+        for which, x, held in (("k", k, k_cache), ("v", v, v_cache)):
+            if x.shape != (B, new, *held.shape[2:]) or x.dtype != held.dtype:
                 named = str(x.dtype).split(".")[1]
                 raise ArgumentError(name, which, f"is {named} {list(x.shape)}",
-                                    f"be {str(cache.dtype).split('.')[1]} {[B, new, *cache.shape[2:]]}, as {which}_cache")
-            places = lengths[:, None] + torch.arange(new, device=q.device)
-            cache[torch.arange(B, device=q.device)[:, None], places] = x
+                                    f"be {str(held.dtype).split('.')[1]} {[B, new, *held.shape[2:]]}, as {which}_cache")
+            cache.write(held, lengths[:, None] + torch.arange(new, device=q.device), x)
         lengths = lengths + new
 
     def made():
         from .. import compile
-        queries = q.new_zeros(_BATCH, 1 if M == 1 else _QUERIES, H, D)
-        keys = (x.new_zeros(_BATCH, _KEYS, *x.shape[2:]) for x in (k_cache, v_cache))
-        example = torch.tensor([_KEYS, 300], dtype=torch.int32, device=q.device)
+        queries = q.new_zeros(BATCH, 1 if M == 1 else _QUERIES, H, D)
+        example = torch.tensor([KEYS, 300], dtype=torch.int32, device=q.device)
         if function is not None:
-            return compile(function, (queries, *keys, example))
-        of_heads = None if alibi_slopes is None else alibi_slopes.new_ones(*([_BATCH] if alibi_slopes.dim() == 2 else []), H)
-        return compile(cached_attention_of(*kind), (queries, *keys, said.scale, example, of_heads))
+            return compile(cache.specification(function), (queries, *cache.examples(), example))
+        of_heads = None if alibi_slopes is None else alibi_slopes.new_ones(*([BATCH] if alibi_slopes.dim() == 2 else []), H)
+        return compile(cache.specification(cached_attention_of(*kind)), (queries, *cache.examples(), said.scale, example, of_heads))
 
     kind = (said.causal and M > 1, said.left, said.right, said.softcap, alibi_slopes is not None, bool(return_softmax_lse))
     shape = (q.dtype, k_cache.dtype, v_cache.dtype, q.device, M == 1, H, D, k_cache.shape[2], v_cache.shape[3])
-    given = (q, k_cache, v_cache, lengths) if function is not None else (q, k_cache, v_cache, said.scale, lengths, alibi_slopes)
+    given = (q, *cache.arguments(), lengths) if function is not None else (q, *cache.arguments(), said.scale, lengths, alibi_slopes)
     with torch.no_grad():
-        return _kinds.call((function, *kind, said.slopes_have, *shape), made, given)
+        return _kinds.call((function, *kind, said.slopes_have, *shape, *cache.kind), made, given)
 
 
 def rotated(x, cos, sin, lengths, interleaved, step):

@@ -107,9 +107,9 @@ class Cases {
   bool add_large(const Shape& shape) {
     const spec::Form& form = capture_.form;
     std::map<std::string, int64_t> sizes = capture_.cases.front().sizes;
-    if (!form.B.name.empty()) sizes[form.B.name] = shape.B;
-    if (!form.M.name.empty()) sizes[form.M.name] = shape.M;
-    if (!form.N.name.empty()) sizes[form.N.name] = shape.N;
+    spec::give(form.B, shape.B, sizes);
+    spec::give(form.M, shape.M, sizes);
+    spec::give(form.N, shape.N, sizes);
     spec::Draws draws = capture_.cases.front().draws;
     draws.seed += 1000 + shape.M;
     for (auto& [name, draw] : draws.arguments)

@@ -43,9 +43,9 @@ class Prober {
          Diagnostics& diagnostics)
       : form_(capture.form), transferred_(transferred), keys_(constant_or(form_.N, keys)) {
     std::map<std::string, int64_t> sizes = capture.cases.front().sizes;
-    if (!form_.B.name.empty()) sizes[form_.B.name] = 1;
-    if (!form_.M.name.empty()) sizes[form_.M.name] = queries_for(form_, keys);
-    if (!form_.N.name.empty()) sizes[form_.N.name] = keys_;
+    spec::give(form_.B, 1, sizes);
+    spec::give(form_.M, queries_for(form_, keys), sizes);
+    spec::give(form_.N, keys_, sizes);
     draws_ = spec::draws_for(capture, sizes, kSeed + static_cast<uint64_t>(keys));
     problem_ = spec::make_problem(form_, sizes, draws_, diagnostics);
     tanh_ = spec::print(form_).find("tanh") != std::string::npos;

@@ -25,7 +25,9 @@ struct Coordinates {
 };
 
 // tensor[b, h, r] of a copy: the first two must exist, the row must not be negative.
-Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
+// Of pages the first is one of the table's.
+Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes,
+                           const Tensor* table = nullptr) {
   const std::string name = word_of(s, tl::Hole::tensor);
   const auto it = m.tensors.find(name);
   const auto suits = [&](const Global& g) {
@@ -45,7 +47,8 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
                  {integer_of(c, s.batch()), integer_of(c, s.head())},
                  integer_of(c, s.row())};
   if (s.has(tl::Hole::column)) at.column = integer_of(c, s.column());
-  const auto& shape = it->second.data.shape;
+  std::vector<int64_t> shape = it->second.data.shape;
+  if (table) shape[0] = table->shape[0];
   const auto& [first, second] = at.outer;
   if (first < 0 || first >= shape[0] || second < 0 || second >= shape[1] || at.row < 0 ||
       at.column < 0 || at.column % 8 != 0) {
@@ -121,8 +124,8 @@ bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
   return false;
 }
 
-TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
-  const Coordinates from = coordinates_of(m, a, s, false);
+TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s, const Tensor* table) {
+  const Coordinates from = coordinates_of(m, a, s, false, table);
   TileCopy copy;
   copy.tensor = from.tensor;
   copy.place = {true, from.name, from.outer, from.row};

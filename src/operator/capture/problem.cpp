@@ -1,10 +1,10 @@
 // One set of arguments: sizes, and numbers drawn for them.
 //
 // Some sizes belong to an argument alone: a table of blocks has as many as there are blocks, a
-// packed mask as many words as its keys need. What a case says of them is where the user's example
-// stood. With more keys than that, the function would read outside of its argument, which PyTorch
-// refuses; so such a size grows to what the form reads of it. What is read at indices from data
-// cannot be known before the data is: there the size stays.
+// packed mask as many words as its keys need, a cache as many pages as its tables name. What a case
+// says of them is where the user's example stood. With more keys than that, the function would read
+// outside of its argument, which PyTorch refuses; so such a size grows to what the form reads of
+// it. What is read at indices from data cannot be known before the data is: there the size stays.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,6 +86,19 @@ void for_each_own(
   });
 }
 
+// As many pages as the tables may name.
+void grow_to_pages(const Form& given, const Draws& draws, Problem& problem) {
+  Form form = given;
+  Family::of(form).each_operand(form, [&](Operand& o) {
+    const std::optional<Pages> pages = pages_of(o);
+    const Argument* a = pages ? given.argument(o.argument) : nullptr;
+    const auto how = pages ? draws.arguments.find(pages->table) : draws.arguments.end();
+    if (!a || how == draws.arguments.end() || a->dims[pages->page].name.empty()) return;
+    int64_t& count = problem.sizes[a->dims[pages->page].name];
+    count = std::max(count, how->second.high + 1);
+  });
+}
+
 // Scalars are known already.
 void grow_to_what_is_read(const Form& form, Problem& problem) {
   for_each_own(form, [&](const std::string& size, const ExprPtr& index, const Extents& extents) {
@@ -131,7 +144,11 @@ std::map<std::string, Slices> slices_of(const Form& given, const std::vector<int
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) {
   if (size.name.empty()) return size.constant;
   const auto found = sizes.find(size.name);
-  return found == sizes.end() ? -1 : found->second;
+  return found == sizes.end() ? -1 : found->second * size.times;
+}
+
+void give(const Size& size, int64_t value, std::map<std::string, int64_t>& sizes) {
+  if (!size.name.empty()) sizes[size.name] = (value + size.times - 1) / size.times;
 }
 
 std::map<std::string, bool> own_sizes(const Form& form) {
@@ -154,6 +171,7 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
     if (const auto how = draws.arguments.find(a.name); !a.is_tensor && how != draws.arguments.end())
       out.scalars[a.name] = draw(how->second, draws.seed, a.dtype, {}).values[0];
   grow_to_what_is_read(form, out);
+  grow_to_pages(form, draws, out);
   for (const Argument& a : form.arguments) {
     if (a.saved) continue;
     const auto how = draws.arguments.find(a.name);

@@ -117,17 +117,19 @@ Evaluator::Access Evaluator::access(const Operand& operand, const char* row, int
                         : out.d_stride) = stride;
     }
   }
-  if (!operand.row) return out;
+  out.changed = operand.row.has_value();
+  const std::optional<RowMap> map = rows_as_read(operand);
+  if (!map) return out;
   const Program::Slot slot = row == std::string_view("i") ? Program::i : Program::j;
-  out.mapped = std::make_shared<MappedRows>(*operand.row, problem_, slot, rows, columns);
+  out.mapped = std::make_shared<MappedRows>(*map, problem_, slot, rows, columns);
   out.row_stride = columns;
   out.d_stride = 1;
   return out;
 }
 
-bool Evaluator::TermState::mapped() const {
+bool Evaluator::TermState::changed() const {
   return std::any_of(products.begin(), products.end(),
-                     [](const ProductState& p) { return p.mapped(); });
+                     [](const ProductState& p) { return p.changed(); });
 }
 
 double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j, size_t number) {
@@ -143,7 +145,7 @@ double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, i
                                     size_t number) {
   constexpr double kOfTwoElements = 0.58;
   const ProductState& p = terms_[term].products[number];
-  if (!p.mapped()) return 0;
+  if (!p.changed()) return 0;
   const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;
   const double squares = sum_of(p.D, [&](int64_t d) {
     const double one = x[d * p.q.d_stride] * y[d * p.k.d_stride];
@@ -172,7 +174,7 @@ void Evaluator::fill_products(int term, int64_t b, int64_t h, int64_t i, int64_t
 void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
   deviations_.clear();
   lse_deviation_ = output_deviation_ = 0;
-  if (!terms_[term].mapped()) return;
+  if (!terms_[term].changed()) return;
   deviations_.assign(N_, 0);
   for (int64_t j = 0; j < N_; ++j) {
     if (kept_[j] == 0) continue;

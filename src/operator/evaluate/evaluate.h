@@ -45,6 +45,8 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
 
 // The value of a size; -1 for a symbol that `sizes` lacks.
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
+// Sets it to this or, where it counts by more than one, to the next that it can be.
+void give(const Size& size, int64_t value, std::map<std::string, int64_t>& sizes);
 
 // How many standard deviations (Evaluator) the rounding of changed rows may make a score, a
 // logsumexp or a row of the output be off. Checks compare 10^5 rows: of a normal one, 7 are
@@ -100,7 +102,9 @@ class Evaluator {
   struct Access {
     const double* data = nullptr;
     int64_t b_stride = 0, h_stride = 0, h_divisor = 1, row_stride = 0, d_stride = 0;
-    std::shared_ptr<MappedRows> mapped;  // where the rows are changed; then they follow each other
+    std::shared_ptr<MappedRows>
+        mapped;            // where rows are changed or in pages; these follow each other
+    bool changed = false;  // and are rounded before the product
     const double* at(int64_t b, int64_t h) const;
   };
   Access access(const Operand& operand, const char* row, int64_t rows, int64_t columns) const;
@@ -108,12 +112,12 @@ class Evaluator {
   struct ProductState {
     Access q, k;
     int64_t D = 0;
-    bool mapped() const { return q.mapped || k.mapped; }
+    bool changed() const { return q.changed || k.changed; }
   };
   struct TermState {
     std::vector<ProductState> products;
     Access v;
-    bool mapped() const;
+    bool changed() const;
     std::unique_ptr<Program> score, keep, sink, factor;
     Normaliser normaliser = Normaliser::softmax;
     bool finite_mask = false;

@@ -26,11 +26,11 @@ namespace {
 // An operand's rows for one batch and head: [rows, D].
 std::vector<Element> rows_of(const Operand& operand, const Problem& named, const Algebra& algebra,
                              const char* row, int64_t b, int64_t h, int64_t rows, int64_t D) {
-  if (operand.row) {
+  if (const std::optional<RowMap> map = rows_as_read(operand)) {
     int64_t own = h;  // the operand's own head
     for (const ExprPtr& e : operand.indices)
       if (e->kind == Kind::binary) own = h / e->args[1]->integer;
-    return exact_mapped_rows(*operand.row, named, algebra,
+    return exact_mapped_rows(*map, named, algebra,
                              row == std::string_view("i") ? Program::i : Program::j, b, own, rows,
                              D);
   }

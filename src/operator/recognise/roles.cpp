@@ -17,9 +17,12 @@ bool at_index(const ExprPtr& read, const std::string& name) {
   return mentions(read, Kind::index, name);
 }
 
+// Also as the batch entry of a table that says where rows lie.
 bool directly(const ExprPtr& read, const std::string& name) {
-  return std::any_of(read->args.begin(), read->args.end(),
-                     [&](const ExprPtr& a) { return a->kind == Kind::index && a->name == name; });
+  return std::any_of(read->args.begin(), read->args.end(), [&](const ExprPtr& a) {
+    return (a->kind == Kind::index && a->name == name) ||
+           (a->kind == Kind::read && directly(a, name));
+  });
 }
 
 class Assigner {
@@ -171,7 +174,7 @@ class Assigner {
                                                                        : "D");
       (role == "b" ? form_.B : role == "h" ? form_.H : role == "i" ? form_.M : form_.Dv) = size;
     }
-    form_.N = named(elements_.extents().at("j"), "N");
+    form_.N = keys(elements_.extents().at("j"));
     form_.D = named(elements_.extents().at("d"), "D");
     if (!form_.H.name.empty())
       return refuse("spec.heads", "the number of heads must be a constant",
@@ -180,6 +183,16 @@ class Assigner {
       if (role != "d") roles_.extents[role] = renamed_size(elements_.extents().at(x));
     roles_.extents["j"] = renamed_size(elements_.extents().at("j"));
     return true;
+  }
+
+  // Of keys in pages so many for each entry of a table.
+  Size keys(const ExprPtr& extent) {
+    const Linear of = linear(extent);
+    if (!pages_of(operand(parts_.k)) || of.constant != 0 || of.terms.size() != 1)
+      return named(extent, "N");
+    Size out = named(of.terms[0].atom, "T");
+    out.times = of.terms[0].factor;
+    return out;
   }
 
   Size named(const ExprPtr& extent, const std::string& wanted) {
@@ -254,6 +267,12 @@ class Assigner {
       const bool grouped = h->kind == Kind::binary;
       form_.G = {"", grouped ? form_.H.constant / h->args[1]->integer : form_.H.constant};
     }
+    if (pages_of(roles_.k).has_value() != pages_of(roles_.v).has_value())
+      return refuse(
+          "spec.pages",
+          fmt::format("one of {} and {} lies in pages, the other does not", roles_.k.argument,
+                      roles_.v.argument),
+          "keys and values lie in pages of one size, that one table names: k[table].flatten(1, 2)");
     if (head(roles_.k) == head(roles_.v)) return true;
     return refuse("spec.heads", fmt::format("k is read at head {}, v at head {}", head(roles_.k),
                                             head(roles_.v)));
@@ -262,7 +281,10 @@ class Assigner {
   // Each dimension at most once.
   bool check_operand(const Operand& operand, const std::string& row) {
     std::vector<std::string> seen;
-    for (const ExprPtr& e : operand.indices) {
+    const std::optional<Pages> pages = row == "j" ? pages_of(operand) : std::nullopt;
+    for (size_t n = 0; n < operand.indices.size(); ++n) {
+      const ExprPtr& e = operand.indices[n];
+      if (pages && (n == pages->page || n == pages->row)) continue;
       std::string name = e->kind == Kind::index ? e->name : "";
       const bool grouped = e->kind == Kind::binary && e->name == "//" &&
                            e->args[0]->kind == Kind::index && e->args[0]->name == "h" &&
@@ -289,6 +311,7 @@ class Assigner {
 
   // Whether each dimension is read from its first to its last.
   bool whole(const Operand& operand, const ExprPtr& columns) {
+    if (pages_of(operand)) return whole_pages(operand);
     std::map<std::string, ExprPtr> extents = {{"j", elements_.extents().at("j")}, {"d", columns}};
     for (const auto& [x, role] : roles_.index_names)
       if (role != "d") extents[role] = elements_.extents().at(x);
@@ -300,13 +323,37 @@ class Assigner {
     return read_as_long_as_it_is(elements_, operand, extents, blamed_, of_keys, diagnostics_);
   }
 
+  // Keys lie in whole pages, as many to a page as the argument has, and so do values.
+  bool whole_pages(const Operand& operand) {
+    const Pages pages = *pages_of(operand);
+    const std::optional<Pages> others = pages_of(roles_.k);
+    const std::vector<Argument>& all = elements_.graph().arguments;
+    size_t place = 0;
+    while (place < all.size() && all[place].name != operand.argument) ++place;
+    const ExprPtr rows =
+        place < all.size() ? elements_.node(static_cast<int>(place)).shape[pages.row] : nullptr;
+    if (rows && rows->kind == Kind::number && rows->integer == pages.rows && others &&
+        others->table == pages.table && others->rows == pages.rows && form_.N.times == pages.rows)
+      return true;
+    return refuse(
+        "spec.pages",
+        fmt::format("{} is read in pages of {} rows by {}, where a page of it has {}{}",
+                    operand.argument, pages.rows, pages.table,
+                    rows ? print(rows) : "no constant number",
+                    others && others->table != pages.table
+                        ? fmt::format(", and {} by {}", roles_.k.argument, others->table)
+                        : ""),
+        "keys and values lie in pages of one size, that one table names: k[table].flatten(1, 2)");
+  }
+
   bool has_own_sizes() {
     const std::map<std::string, const char*> of = {{"b", "batch entries"}, {"i", "queries"}};
     for (const auto& [x, role] : roles_.index_names)
       if (of.count(role) &&
           !is_a_size(elements_, elements_.extents().at(x), of.at(role), diagnostics_))
         return false;
-    return is_a_size(elements_, elements_.extents().at("j"), "keys", diagnostics_);
+    return form_.N.times > 1 ||
+           is_a_size(elements_, elements_.extents().at("j"), "keys", diagnostics_);
   }
 
   static std::string head(const Operand& o) {

@@ -48,6 +48,7 @@ Op idea(Op op) {
       {Op::range_down_rolled, Op::range_down_counted},
       {Op::dynamic_tiles, Op::static_tiles},
       {Op::dynamic_tiles_warp, Op::static_tiles},
+      {Op::tma_load_pages, Op::tma_load},
       {Op::tma_load_tile, Op::tma_load},
       {Op::tma_load_multicast, Op::tma_load},
       {Op::copy_in, Op::cp_async},

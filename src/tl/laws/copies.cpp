@@ -8,14 +8,17 @@
 namespace kw::tl {
 namespace {
 
-std::string box(int64_t rows, int64_t columns, int64_t parts) {
-  const std::string tile = fmt::format("tiles of {} x {}", rows, columns);
-  return parts == 1 ? tile : fmt::format("{} of {}", parts == 2 ? "halves" : "parts", tile);
+std::string box(const MovedTensor& one) {
+  if (one.columns == kPartOfRows) return fmt::format("parts of {} rows", one.rows);
+  const std::string tile = fmt::format("tiles of {} x {}", one.rows, one.columns);
+  if (one.page) return fmt::format("{} from pages of {}", tile, one.page);
+  return one.ctas == 1 ? tile : fmt::format("{} of {}", one.ctas == 2 ? "halves" : "parts", tile);
 }
 
 // The tensor's last dimension is what a row of the tile holds; the copy engine's box is part of the
 // tensor map, so one tensor moves in tiles of one shape.
-void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas = 1) {
+void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas = 1,
+              int64_t page = 0) {
   const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
   if (!rows || !columns || tensor.dims.size() != 4) return;
   const Symbol* last = c.scope.find(tensor.dims[3]);
@@ -30,15 +33,14 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas =
          fmt::format("`{}` has {} columns, `{}` has {}", tensor.name,
                      width ? std::to_string(*width) : "no constant number of", tile.name, *columns))
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
-  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, *columns, ctas}});
+  const MovedTensor here{&c.stmt, *rows, *columns, ctas, page};
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, here});
   const MovedTensor& one = first->second;
-  if (!fresh && (one.rows != *rows || one.columns != *columns || one.ctas != ctas))
-    c.broken("C3", c.stmt.span,
-             fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name,
-                         box(*rows, *columns, ctas),
-                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
-                                                    : box(one.rows, one.columns, one.ctas)))
-        .notes.push_back({"elsewhere is here", first->second.stmt->span});
+  if (!fresh && box(one) != box(here))
+    c.broken(
+         "C3", c.stmt.span,
+         fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name, box(here), box(one)))
+        .notes.push_back({"elsewhere is here", one.stmt->span});
 }
 
 // A tile of wider rows, which the copy engine moves 64 columns at a time.
@@ -49,13 +51,13 @@ void part_fits(Check& c, const Symbol& tensor, const Symbol& tile) {
     c.broken("C2", c.stmt.span,
              fmt::format("`{}` has {} columns, panels have 64", tile.name, *columns))
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
-  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, kPartOfRows, 1}});
+  const MovedTensor here{&c.stmt, *rows, kPartOfRows, 1};
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, here});
   const MovedTensor& one = first->second;
-  if (!fresh && (one.rows != *rows || one.columns != kPartOfRows))
-    c.broken("C3", c.stmt.span,
-             fmt::format("`{}` moves in parts of {} rows here, in {} elsewhere", tensor.name, *rows,
-                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
-                                                    : box(one.rows, one.columns, one.ctas)))
+  if (!fresh && box(one) != box(here))
+    c.broken(
+         "C3", c.stmt.span,
+         fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name, box(here), box(one)))
         .notes.push_back({"elsewhere is here", one.stmt->span});
 }
 
@@ -118,9 +120,9 @@ void by_the_producer(Check& c, const char* label) {
   note_copy(c);
 }
 
-// C1 to C7, alike for tma_load, tma_load_tile and tma_load_multicast. Gives the barrier that the
-// thread has waited at for the slot, or null.
-const Symbol* fills_slot(Check& c, int64_t ctas) {
+// C1 to C7, alike for tma_load, tma_load_pages, tma_load_tile and tma_load_multicast. Gives the
+// barrier that the thread has waited at for the slot, or null.
+const Symbol* fills_slot(Check& c, int64_t ctas, int64_t page = 0) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.dst()),
                &bar = *c.find(c.stmt.barrier());
   if (tensor.written)
@@ -132,7 +134,7 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
   if (c.stmt.op == Op::tma_load_tile)
     part_fits(c, tensor, tile);
   else
-    box_fits(c, tensor, tile, ctas);
+    box_fits(c, tensor, tile, ctas, page);
   const Stmt* freed = fills_when_free(c, tile, "C4", "C5");
   const Symbol* barrier = freed ? c.find(freed->barrier()) : nullptr;
   if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
@@ -152,6 +154,42 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
 void law_tma_load(Check& c) { fills_slot(c, 1); }
 
 void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
+
+namespace {
+// The tensor has a dimension of pages where others have the batch, and one of a page's rows.
+void pages_fit(Check& c) {
+  const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.dst());
+  const std::optional<int64_t> page = c.constant(c.stmt.rows()), rows = c.extent(&tile, 0);
+  const Symbol* own = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[2]) : nullptr;
+  const bool is_param = own && own->category == Category::param && own->range.lo == own->range.hi;
+  if (!page || !rows || *rows < 1) return;  // ring.C1
+  if (!is_param || own->range.lo != *page)
+    c.broken("C8", c.stmt.span,
+             fmt::format("`{}` has {} rows in a page, the copy says {}", tensor.name,
+                         is_param ? std::to_string(own->range.lo) : "no constant number of", *page))
+        .notes.push_back({fmt::format("`{}` is declared here", tensor.name), tensor.span});
+  else if (*page < 8 || *page % 8 != 0 || (*rows % *page != 0 && *page % *rows != 0))
+    c.broken(
+        "C8", c.stmt.span,
+        fmt::format(
+            "pages of {} rows neither make up tiles of {} nor are made up of them in groups of 8",
+            *page, *rows));
+  else if (const int64_t at_once = c.constant(c.stmt.count()).value_or(0),
+           pages = std::max<int64_t>(*rows / *page, 1);
+           at_once < 1 || pages % at_once != 0)
+    c.broken("C10", c.stmt.span,
+             fmt::format("{} pages are looked up at once, a tile has {}", at_once, pages));
+}
+}  // namespace
+void law_tma_load_pages(Check& c) {
+  fills_slot(c, 1, c.constant(c.stmt.rows()).value_or(0));
+  if (c.find(c.stmt.tensor())->scratch)
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), *c.find(c.stmt.tensor()));
+  pages_fit(c);
+  const Symbol& table = *c.find(c.stmt.table());
+  if (table.written || table.scratch || table.element != "i32" || table.dims.size() != 2)
+    another_tensor_is_due(c, "C9", c.stmt.table(), table);
+}
 
 namespace {
 // One value a row, from what a pre-pass has written.

@@ -51,6 +51,7 @@ struct QueueFacts {
 struct MovedTensor {
   const Stmt* stmt;
   int64_t rows, columns, ctas;
+  int64_t page = 0;  // rows of a page; 0 where it is not in pages
 };
 constexpr int64_t kPartOfRows = 0;  // its columns, where copies move parts of wider rows
 // A mention of a number of CTAs, to be held against the kernel's: "static_tiles", "C1" and how

@@ -50,6 +50,7 @@ constexpr Instead kInstead[] = {
     {Op::pass_turn, kSync},
     {Op::tma_load, "{rows}"},
     {Op::tma_load_multicast, "{rows}"},
+    {Op::tma_load_pages, "keys and values that are not in pages"},
     {Op::tma_load_tile, "{tile}"},
     {Op::tma_load_rows, "cp_async_rows"},
     {Op::tma_add, "add_tile"},

@@ -31,7 +31,7 @@ Arguments::Arguments(Editing& edit, const Letters& letters, std::string columns,
                                                              {&form.H, of_.heads},
                                                              {&form.B, of_.batch}};
   for (const auto& [size, letter] : known)
-    if (!size->name.empty()) letters_[size->name] = letter;
+    if (!size->name.empty() && size->times == 1) letters_[size->name] = letter;
 }
 
 bool Arguments::add(const ExprPtr& e, const std::set<std::string>& but) {

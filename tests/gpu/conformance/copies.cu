@@ -74,6 +74,24 @@ __global__ void load_kernel(const __grid_constant__ In in, kw::Coords at, Elemen
   put_shared(shared.tile, out);
 }
 
+using Table = kw::Tensor<const int, 'B', 'S'>;
+
+// The tile is poisoned first, so that what does not come is seen.
+template <int kRows, int kAtOnce, int R, int C>
+__global__ void pages_kernel(const __grid_constant__ In in, Table table, kw::Coords at, Element* out) {
+  auto& shared = kw::shared_memory<Shared<R, C>>();
+  kw::init(shared.full);
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
+  kw::fence_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    kw::tma_load_pages<kRows, kAtOnce>(in, at, table, shared.tile, shared.full[0], kw::evict_first);
+    kw::tma_load_pages<kRows, kAtOnce>(in, at, table, shared.tile, shared.full[0], kw::evict_last);
+  }
+  kw::wait(shared.full[0]);
+  put_shared(shared.tile, out);
+}
+
 template <int R, int C>
 __global__ void store_kernel(const Element* from, const __grid_constant__ Out out, kw::Coords at) {
   auto& shared = kw::shared_memory<Shared<R, C>>();
@@ -139,6 +157,28 @@ void multicast(Report& report, Random& random, kw::Coords at, const char* what) 
   const std::vector<Element> tile = tile_of(t, data, at, R, C);
   for (int cta = 0; cta < kCtas; ++cta) want.insert(want.end(), tile.begin(), tile.end());
   report.exact("tma_load_multicast", what, tiles.read(), want);
+}
+
+// Pages in no order, one of them twice, one that the tensor does not have, and rows beyond the table.
+template <int kRows, int kAtOnce, int R, int C>
+void pages(Report& report, Random& random, kw::Coords at, const char* what) {
+  constexpr int panel = C % 64 ? 32 : 64, kEntries = 5;
+  const Tensor4 t{9, 3, kRows, C};
+  const std::vector<Element> data = to_bf16(random.normals(t.size()));
+  const std::vector<int> of = {7, 2, 8, 2, 0,  1, 6, -1, 3, 9};  // of two batch entries
+  Device<Element> in(data), out(R * C);
+  Device<int> entries(of);
+  const Table table{entries.data(), {kEntries, 1}, {2, kEntries}};
+  running = "tma_load_pages";
+  launch(pages_kernel<kRows, kAtOnce, R, C>, 1, 128,
+         tensor_map<In>(t, in.data(), kRows < R ? kRows : R, kRows < R ? panel : C), table, at, out.data());
+  std::vector<Element> want;
+  for (int r = at.row; r < at.row + R; ++r) {
+    const int page = r / kRows < kEntries ? of[at.batch * kEntries + r / kRows] : -1;
+    for (int c = 0; c < C; ++c)
+      want.push_back(page >= 0 && page < t.B ? data[t.at(page, at.head, r % kRows, c)] : Element{0});
+  }
+  report.exact("tma_load_pages", what, out.read(), want);
 }
 
 // From a tile of kWide columns to a tensor that has C.
@@ -356,6 +396,13 @@ void test_copies(Report& report) {
   asynchronous<64, 64>(report, random, {1, 2, 256}, "past the end, 64 x 64");
   asynchronous<64, 96>(report, random, {1, 2, 150}, "over the end, 64 x 96");
   asynchronous<112, 96>(report, random, {2, 3, 64}, "inside, 112 x 96");
+  pages<16, 4, 64, 128>(report, random, {0, 1, 0}, "pages of 16, 64 x 128");
+  pages<16, 2, 64, 128>(report, random, {1, 2, 16}, "pages of 16, one that is not there, 64 x 128");
+  pages<16, 4, 64, 128>(report, random, {0, 0, 48}, "pages of 16, beyond the table, 64 x 128");
+  pages<32, 2, 64, 64>(report, random, {1, 1, 0}, "pages of 32, 64 x 64");
+  pages<64, 1, 64, 128>(report, random, {0, 2, 128}, "a page a tile, 64 x 128");
+  pages<256, 1, 64, 128>(report, random, {1, 0, 320}, "part of a page, 64 x 128");
+  pages<16, 1, 128, 96>(report, random, {0, 1, 0}, "pages of 16, panels of 32, 128 x 96");
   multicast<1, 128, 128>(report, random, {1, 2, 64}, "one CTA, 128 x 128");
   multicast<2, 128, 128>(report, random, {2, 1, 64}, "2 CTAs, inside, 128 x 128");
   multicast<2, 128, 128>(report, random, {0, 3, 130}, "2 CTAs, over the end, 128 x 128");

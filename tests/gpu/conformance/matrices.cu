@@ -239,9 +239,26 @@ void parts(Report& report, Random& random, int rows, int count, int blocks) {
   report.exact("add_parts, thread_of", what.c_str(), sums.read(), want);
 }
 
+// Of a launch of 2^32 threads: what the last one is.
+__global__ void last_kernel(int* out) {
+  if (blockIdx.x != gridDim.x - 1 || threadIdx.x != blockDim.x - 1) return;
+  const kw::Thread thread = kw::thread_of(gridDim.x);
+  const kw::Warp warp = kw::warp_of(gridDim.x);
+  const long long of[] = {thread.index, thread.count, warp.index, warp.count};
+  for (int n = 0; n < 4; ++n) out[2 * n] = int(of[n] >> 32), out[2 * n + 1] = int(of[n]);
+}
+
+void numbers_of_threads(Report& report) {
+  Device<int> out(8, -7);
+  running = "thread_of";
+  launch(last_kernel, 1 << 22, 1024, out.data());
+  report.exact("thread_of, warp_of", "2^32 threads", out.read(), std::vector<int>{0, -1, 1, 0, 0, (1 << 27) - 1, 0, 1 << 27});
+}
+
 }  // namespace
 
 void test_matrices(Report& report) {
+  numbers_of_threads(report);
   Random random(11);
   for (const kw::TileCoords at : {kw::TileCoords{0, 0, 0, 0}, {0, 1, 64, 64}, {0, 1, 100, 128}, {0, 0, 128, 192}}) {
     moves<64, 64>(report, random, {130, 200}, at);

@@ -62,6 +62,9 @@ def test_what_both_give_everywhere_is_taken(looked_at, value):
     ("(i * 0.3 - j * 0.3).int()", "several integers"),
     ("((j * 0.3)[:, None] - (j * 0.3)[None, :]).int()", "several integers"),
     ("(j / N * 32).int()", "several integers"),
+    ("((d - d) / (d - d)).int()", "of 0 PyTorch makes -2.1474836e+09 and fp64 0"),  # no number: on a GPU it is 0
+    ("(d.float().sqrt() * 0.5).long().clamp(min=-1)", "of -1 PyTorch makes -9.223372e+18 and fp64 0"),
+    ("(i / j).int()", "several integers"),
     ("(starts * 0.3).int()", "made of data"),
     ("(starts / 3).int()", "made of data"),
     ("(d * slopes).int()", "aten.mul in line 9 rounds it: it is made of data"),

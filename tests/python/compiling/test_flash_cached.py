@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused_by_its_name(compiled):  # noqa: F811
     q, k, v = operands(1)
     new = torch.randn(2, 1, 2, 16), torch.randn(2, 1, 2, 8)
     angles = torch.ones(11, 3)
-    for more, words in (({"block_table": torch.ones(1)}, "block_table is given"), ({"cache_batch_idx": torch.ones(1)}, "cache_batch_idx is given"),
+    for more, words in (({"block_table": torch.ones(1)}, r"block_table is float32 \[1\]; it should be int32 \[2, 0\]"), ({"cache_batch_idx": torch.ones(1)}, "cache_batch_idx is given"),
                         ({"num_splits": 3}, "num_splits is given"), ({"k": new[0]}, "v is None; it should be given, as k is"),
                         ({"k": new[0], "v": new[1][:, :, :1]}, r"v is float32 \[2, 1, 1, 8\]; it should be float32 \[2, 1, 2, 8\], as v_cache"),
                         ({"rotary_cos": angles, "rotary_sin": angles}, "rotary_cos is given without all of rotary_sin, k and v"),
@@ -125,3 +125,68 @@ def test_lengths_beyond_the_cache_are_named_with_their_entry(compiled):  # noqa:
     with pytest.raises(kernelwright.ArgumentError, match="is 11 for entry 1, and 1 keys are new"):
         call(q, k, v, wrong - 1, check_inputs=True, k=k[:, :1], v=v[:, :1])
     assert call(q, k, v, wrong).shape == q.shape[:3] + v.shape[3:], "without check_inputs no key beyond the cache is read"
+
+
+def in_pages(*caches, rows=16):
+    """Caches [B, N, heads, columns] in pages in no order, and the table; what lies behind N, and in pages of nobody, is 1e4."""
+    entries = -(-caches[0].shape[1] // rows)
+    count = caches[0].shape[0] * entries
+    table = torch.randperm(count + 2)[:count].int().view(-1, entries)
+    out = []
+    for x in caches:
+        padded = torch.full((x.shape[0], entries * rows, *x.shape[2:]), 1e4)
+        padded[:, :x.shape[1]] = x
+        pages = torch.full((count + 2, rows, *x.shape[2:]), 1e4)
+        pages[table.long()] = padded.view(x.shape[0], entries, rows, *x.shape[2:])
+        out.append(pages)
+    return *out, table
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_cache_in_pages_means_what_its_rows_mean(name, queries, compiled):  # noqa: F811
+    q, k, v = operands(queries, 43)
+    lengths = torch.tensor([43, 20], dtype=torch.int32)
+    pages_k, pages_v, table = in_pages(k, v)
+    out, sums = call(q, pages_k, pages_v, lengths, block_table=table, **OPTIONS[name], return_softmax_lse=True)
+    assert_equal_but_for_rows_without_keys(out, sums, *of_each(q, k, v, lengths, **OPTIONS[name]))
+    table[1, 2] = 0  # behind the second's keys
+    torch.testing.assert_close(call(q, pages_k, pages_v, lengths, block_table=table, **OPTIONS[name]), out)
+
+
+def test_new_keys_are_written_to_their_pages(compiled):  # noqa: F811
+    q, k, v = operands(2, 43)
+    lengths = torch.tensor([32, 15], dtype=torch.int32)
+    pages_k, pages_v, table = in_pages(k, v)
+    want_k, want_v = pages_k.clone(), pages_v.clone()
+    new_k, new_v = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2, 8)
+    for b, i in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        place = lengths[b] + i
+        for pages, rows, new in ((want_k, k, new_k), (want_v, v, new_v)):
+            pages[table[b, place // 16], place % 16] = rows[b, place] = new[b, i]
+    out = call(q, pages_k, pages_v, lengths, causal=True, k=new_k, v=new_v, block_table=table)
+    torch.testing.assert_close(pages_k, want_k)
+    torch.testing.assert_close(pages_v, want_v)
+    torch.testing.assert_close(out.double(), of_each(q, k, v, lengths + 2, causal=True)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_page_that_is_not_there_is_named_with_its_sequence(compiled):  # noqa: F811
+    q, k, v = operands(1, 43)
+    lengths = torch.tensor([43, 20], dtype=torch.int32)
+    pages_k, pages_v, table = in_pages(k, v)
+    table[1, 2] = -1
+    call(q, pages_k, pages_v, lengths, block_table=table.clamp(min=0), check_inputs=True)
+    with pytest.raises(kernelwright.ArgumentError, match="block_table names page -1 for sequence 1; it should name one of the 8 pages"):
+        call(q, pages_k, pages_v, lengths + torch.tensor([0, 20], dtype=torch.int32), block_table=table, check_inputs=True)
+    with pytest.raises(kernelwright.ArgumentError, match="k_cache has pages of 24 rows; it should have pages of 16, 32, or a multiple of 64"):
+        call(q, *in_pages(k, v, rows=24)[:2], lengths, block_table=table)
+
+
+@pytest.mark.parametrize("queries, name", [(1, "plain"), (128, "causal")])
+def test_pages_are_captured_as_they_lie(queries, name, tmp_path):
+    o = {"causal": False, "window": (-1, -1), "softcap": 0.0, "slopes": None, **OPTIONS[name]}
+    function = flash.in_pages(flash.cached_attention_of(o["causal"], o["window"][0], -1, o["softcap"], o["slopes"] is not None))
+    q, k, v = (x.bfloat16() for x in operands(queries, 512))
+    k, v, table = in_pages(k, v)
+    form = form_of(function, (q, k.bfloat16(), v.bfloat16(), table, 0.25, torch.tensor([512, 300], dtype=torch.int32), o["slopes"]), tmp_path)
+    assert "table[b, j // 16], j % 16" in str(form) and ", T" in form["first"] and "lengths" in form["keep"], form

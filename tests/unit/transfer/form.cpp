@@ -216,7 +216,20 @@ void leave_alone(spec::Form& form) {
     for (spec::Operand* o : {&term.k, &term.v}) o->indices[1] = expr_of("h");
 }
 
+// "pages table 16": keys and values of k[table[b, j // 16], h // 4, j % 16, d].
+void lie_in_pages(spec::Form& form, const std::string& rest) {
+  const size_t space = rest.find(' ');
+  const std::string table = rest.substr(0, space), rows = rest.substr(space + 1);
+  form.N = {"T", 0, std::stoll(rows)};
+  read_argument(form, table, "i32[B, T]");
+  for (spec::Operand* o : {&form.terms.front().k, &form.terms.front().v}) {
+    o->indices[0] = spec::read(table, Type::integer, {expr_of("b"), expr_of("j // " + rows)});
+    o->indices[2] = expr_of("j % " + rows);
+  }
+}
+
 void read_line(spec::Form& form, const std::string& key, const std::string& rest) {
+  if (key == "pages") return lie_in_pages(form, rest);
   if (key == "norm") return become_norm(form, rest);
   if (key == "gradients") return become_gradients(form);
   if (key == "alone") return leave_alone(form);

@@ -67,8 +67,10 @@ std::string attention::print(const Form& form) {
       out += fmt::format("  term {} of {}, whose sum is the output\n", &t - &form.terms[0] + 1,
                          form.terms.size());
     const bool softmax = t.normaliser == Normaliser::softmax;
-    for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
+    for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}}) {
+      if (pages_of(*o)) out += fmt::format("  {} pages {}\n", name, read_of(*o));
       out += row(name, *o);
+    }
     for (size_t n = 0; n < t.more.size(); ++n) out += further(n + 2, t.more[n]);
     out += (softmax ? "  score   " : "  weight  ") + print(t.score) + "\n";
     if (t.keep) out += "  keep    " + print(t.keep) + "\n";

@@ -11,13 +11,17 @@ namespace kw::transfer::families {
 namespace {
 
 constexpr Rule<Edit> kRules[] = {
-    {"form", rule_form},           {"tiles", rule_tiles},       {"arguments", rule_arguments},
-    {"rows", rule_rows},           {"narrow", rule_narrow},     {"bounded", rule_bounded},
-    {"scale", rule_scale},         {"score", rule_score},       {"normaliser", rule_normaliser},
-    {"saves", rule_saves},         {"epilogue", rule_epilogue}, {"mask", rule_mask},
-    {"lists", rule_lists},         {"keys", rule_keys},         {"uniform", rule_uniform},
-    {"invariant", rule_invariant}, {"order", rule_order},       {"queue", rule_queue},
-    {"pairs", rule_pairs},         {"columns", rule_columns},
+    {"form", rule_form},           {"tiles", rule_tiles},
+    {"arguments", rule_arguments}, {"pages", rule_pages},
+    {"rows", rule_rows},           {"narrow", rule_narrow},
+    {"bounded", rule_bounded},     {"scale", rule_scale},
+    {"score", rule_score},         {"normaliser", rule_normaliser},
+    {"saves", rule_saves},         {"epilogue", rule_epilogue},
+    {"mask", rule_mask},           {"lists", rule_lists},
+    {"keys", rule_keys},           {"uniform", rule_uniform},
+    {"invariant", rule_invariant}, {"order", rule_order},
+    {"queue", rule_queue},         {"pairs", rule_pairs},
+    {"columns", rule_columns},
 };
 
 bool has_terms(const spec::Form& form, Diagnostics& diagnostics) {

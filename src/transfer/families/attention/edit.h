@@ -27,7 +27,9 @@ class Edit : public Editing {
   spec::Normaliser normaliser;
   bool keeps_lse = false;
   std::optional<spec::RowMap> q_row, k_row, v_row;  // of the operands whose rows change
-  Score parts;                                      // of score; set by the rule about the scale
+  std::string table;        // of the numbers of pages, where keys and values lie in pages; else ""
+  spec::ExprPtr entries;    // how many it has for a batch entry
+  Score parts;              // of score; set by the rule about the scale
   spec::ExprPtr score_map;  // what the map of the scores computes; null where there is none
   std::string unscale;      // the argument 1 / (factor of s); "" when the factor is 1
   // Set by the rule about lists: the key blocks to visit are listed, by a pre-pass.

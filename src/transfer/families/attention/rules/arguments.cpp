@@ -13,6 +13,7 @@ namespace kw::transfer {
 namespace {
 
 using spec::ExprPtr;
+using spec::Kind;
 
 Letters letters_of(const Facts& f) { return {f.batch, f.heads, f.groups, f.queries, f.keys}; }
 
@@ -35,6 +36,12 @@ bool rule_arguments(Edit& edit) {
       !change_row(arguments, edit.term.k, f.k, "j", edit.k_row) ||
       !change_row(arguments, edit.term.v, f.v, "j", edit.v_row))
     return false;
+  if (const std::optional<spec::Pages> pages = spec::pages_of(edit.term.k)) {
+    const ExprPtr& entry = edit.term.k.indices[pages->page];
+    if (!arguments.add(entry)) return false;
+    edit.table = arguments.renamed(entry)->name;
+    edit.entries = arguments.renamed(spec::leaf(Kind::size, spec::Type::integer, edit.form.N.name));
+  }
   const auto renamed = [&](const ExprPtr& e) { return e ? arguments.renamed(e) : nullptr; };
   edit.score = renamed(score);
   edit.keep = renamed(keep);

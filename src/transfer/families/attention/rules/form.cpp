@@ -71,6 +71,7 @@ bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& a
   const spec::Form& form = edit.form;
   const spec::Argument* given = form.argument(operand.argument);
   const auto equals_head = [&](const ExprPtr& e) { return head && spec::equal(e, head); };
+  const std::optional<spec::Pages> pages = key ? spec::pages_of(operand) : std::nullopt;
   const bool reads_head = std::any_of(operand.indices.begin(), operand.indices.end(), equals_head);
   const auto is_dim = [&](int dim, size_t n) {
     const ExprPtr& e = operand.indices[n];
@@ -78,6 +79,8 @@ bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& a
     const bool one_head = single && is_zero(e) && !reads_head;
     const bool one_query = single && is_zero(e) && !key && (form.M.constant == 1 || edit.group > 1);
     if (dim == 1) return (head && spec::equal(e, head)) || one_head;
+    if (pages && (dim == 0 || n == pages->page)) return dim == 0 && n == pages->page;
+    if (pages && (dim == 2 || n == pages->row)) return dim == 2 && n == pages->row;
     if (dim == 2 && one_query) return true;
     return is_index(e, dim == 0 ? "b" : dim == 2 ? (key ? "j" : "i") : "d");
   };

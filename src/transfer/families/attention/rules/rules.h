@@ -10,6 +10,7 @@ bool rule_form(Edit& edit);        // one softmax over q k^T times v, with the k
 bool bind_form(Edit& edit);        // of it, the operands, the output and sizes, of every term
 bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
 bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
+bool rule_pages(Edit& edit);       // keys and values that lie in pages
 bool rule_rows(Edit& edit);        // what the rows of q, k and v become first
 bool rule_narrow(Edit& edit);      // operands of e4m3
 bool rule_bounded(Edit& edit);     // a softmax that needs no maximum

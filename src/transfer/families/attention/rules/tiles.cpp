@@ -81,6 +81,7 @@ bool has_constants(tl::Program& program, const std::vector<Constant>& constants)
 // ---- which row
 
 spec::ExprPtr expr_of(const spec::Size& s) {
+  if (s.times > 1) return spec::binary("*", expr_of({s.name}), spec::integer(s.times));
   return s.name.empty() ? spec::integer(s.constant) : size(s.name);
 }
 
@@ -136,6 +137,19 @@ bool has_constants_of_its_own(Edit& edit, const Dims& own) {
   return true;
 }
 
+// Whether tiles of keys are made up of whole pages, or are parts of one. Null: those of the
+// program.
+bool fits_pages(Edit& edit, const Tiles* tiles) {
+  const std::optional<spec::Pages> pages = spec::pages_of(edit.term.k);
+  if (!pages) return true;
+  const std::string name = tl::print(edit.facts.key_tile);
+  int64_t rows = value_of(edit.program, name);
+  if (tiles)
+    for (const Constant& c : tiles->constants)
+      if (const int64_t* n = std::get_if<int64_t>(&c.value); n && c.name == name) rows = *n;
+  return rows > 0 && (rows % pages->rows == 0 || pages->rows % rows == 0);
+}
+
 // What to try for these dimensions, best first; null stands for the constants as they are.
 std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own) {
   const Keys keys = edit.result.keys;
@@ -155,6 +169,9 @@ std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own
   out = users;
   if (stay) out.push_back(nullptr);
   out.insert(out.end(), shipped.begin(), shipped.end());
+  const auto fits = [&](const Tiles* t) { return fits_pages(edit, t); };
+  if (std::any_of(out.begin(), out.end(), fits))  // else the law says so
+    std::erase_if(out, [&](const Tiles* t) { return !fits(t); });
   return out;
 }
 
