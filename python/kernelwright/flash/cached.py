@@ -88,9 +88,9 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
         keys = (x.new_zeros(_BATCH, _KEYS, *x.shape[2:]) for x in (k_cache, v_cache))
         example = torch.tensor([_KEYS, 300], dtype=torch.int32, device=q.device)
         if function is not None:
-            return compile(function, (queries, *keys, example))
+            return compile(function, (queries, *keys, example), strict=True)
         of_heads = None if alibi_slopes is None else alibi_slopes.new_ones(*([_BATCH] if alibi_slopes.dim() == 2 else []), H)
-        return compile(cached_attention_of(*kind), (queries, *keys, said.scale, example, of_heads))
+        return compile(cached_attention_of(*kind), (queries, *keys, said.scale, example, of_heads), strict=True)
 
     kind = (said.causal and M > 1, said.left, said.right, said.softcap, alibi_slopes is not None, bool(return_softmax_lse))
     shape = (q.dtype, k_cache.dtype, v_cache.dtype, q.device, M == 1, H, D, k_cache.shape[2], v_cache.shape[3])

@@ -1,0 +1,113 @@
+"""The composed function held against the user's, with the regions' own functions in the place of the kernels.
+
+A kernel is checked against its region's function by the checker. That the regions, cut out and put back, are the user's function is
+this package's own doing, and a mistake in it would be wrong numbers without a word. So the composition runs once on the example and
+once on other sizes, as PyTorch, beside the user's own; what differs is our fault and is raised as such.
+
+Not compared: functions that draw random numbers. With `dtype=`, fp32 results are held to what the narrower type gives.
+"""
+
+import dataclasses
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from ...errors import ArgumentError, InternalError
+from .compose import compose
+from .effects import is_random
+
+CLOSE = {torch.float32: 2e-4, torch.bfloat16: 3e-2, torch.float16: 6e-3, torch.float64: 1e-6}  # of the norm
+LARGEST = 2**25  # elements of all arguments, above which the example itself is not run once more
+
+
+def hold(traced, chosen, args, keywords, device):
+    """Raises InternalError where the composed function is not the user's; False where it is not for sizes of 1 alone."""
+    if any(is_random(n) for n in traced.graph.nodes):
+        return True
+    plain = [dataclasses.replace(c, call=c.function.function) for c in chosen]
+    composed, _, text = compose(traced, plain, args, keywords, device)
+    narrow = next((c.function.values[0].dtype for c in chosen if c.function.cast), None)
+    for scale in (None, 3, 5, 0):
+        given = args, keywords
+        if scale is not None:
+            given = _resized(traced, args, keywords, scale)
+        elif sum(x.numel() for x in traced.leaves if isinstance(x, torch.Tensor)) > LARGEST:
+            continue
+        if given is None:
+            continue
+        with torch.no_grad():
+            try:
+                due = traced.target(*_copied(given[0]), **_copied(given[1]))
+            except Exception:  # noqa: BLE001  sizes that the user's function does not take
+                continue
+            try:
+                got = composed(*_copied(given[0]), **_copied(given[1]))
+                differs = _difference(traced, due, got, narrow)
+            except ArgumentError:  # refused, so not wrong
+                continue
+            except Exception as error:  # noqa: BLE001  its own operators take what the user's do, but for sizes of 1
+                differs = f"raises {type(error).__name__}: {error}"
+        if differs and scale == 0:
+            return False
+        if differs:
+            raise InternalError(f"{traced.name}: what stands around its kernels {differs}, {'in the example' if scale is None else 'for other sizes'}\n{text}")
+    return True
+
+
+def _difference(traced, due, got, narrow):
+    """What is another than the function's, in words; "" for nothing."""
+    due, due_spec = tree_flatten(due)
+    got, got_spec = tree_flatten(got)
+    if due_spec != got_spec:
+        return f"gives {got_spec}, the function {due_spec}"
+    for n, (a, b) in enumerate(zip(due, got)):
+        if not isinstance(a, torch.Tensor):
+            if a is not b and a != b:
+                return f"gives {b!r} as output {n}, the function {a!r}"
+        elif a.shape != b.shape or a.dtype != b.dtype:
+            return f"gives {b.dtype} {list(b.shape)} as output {n}, the function {a.dtype} {list(a.shape)}"
+        elif not _alike(a, b, narrow):
+            return f"gives other numbers than the function as output {n}"
+    return ""
+
+
+def _alike(a, b, narrow):
+    if not a.is_floating_point():
+        return torch.equal(a, b)
+    limit = CLOSE[narrow if narrow in CLOSE else a.dtype] if a.dtype in CLOSE else 1e-2
+    a, b = a.double(), b.double()
+    gone = a.isnan() | ~a.isfinite()  # rows without a key
+    a, b = a.masked_fill(gone, 0), b.masked_fill(gone, 0)
+    return bool((a - b).norm() <= limit * a.norm() + 1e-6)
+
+
+def _copied(value):
+    """Arguments whose tensors are copies, the same ones where they were the same."""
+    memo = {}
+    return tree_map(lambda x: memo.setdefault(id(x), x.detach().clone()) if isinstance(x, torch.Tensor) else x, value)
+
+
+def _resized(traced, args, keywords, scale):
+    """Arguments of other sizes wherever the trace leaves one open: rows of the example, again and again; None where none is open."""
+    nodes = {i.index: n for n, i in traced.inputs.items() if i.kind == "given"}
+    sizes, memo, changed = {}, {}, False
+    order = iter(range(len(traced.leaves)))
+
+    def resize(x):
+        nonlocal changed
+        if not isinstance(x, torch.Tensor):
+            return x
+        node = nodes[next(order)]
+        if id(x) in memo:
+            return memo[id(x)]
+        out = x.detach()
+        for d, size in enumerate(node.meta["val"].shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                new = sizes.setdefault(size.node.expr.xreplace(traced.same), 2 + len(sizes) + scale * (3 if sizes else 0) if scale else 1)
+                out = out.index_select(d, torch.arange(new, device=out.device) % out.shape[d])
+                changed = True
+        memo[id(x)] = out
+        return out
+
+    given = tree_map(resize, (tuple(args), dict(keywords)))
+    return given if changed else None
