@@ -36,8 +36,11 @@ FORMAT = 1  # of what the cache holds
 
 class Compiled(typing.Protocol):
     """What `compile` returns: a plain function with the name and the parameters of the user's, so that
-    torch.compile follows it, and four attributes."""
+    torch.compile follows it, and some attributes. Of several kernels `operator`, `folder`, `certificate` and `source`
+    are those of each one in `kernels`."""
 
+    plan: Plan  # what runs in a kernel, what beside it, and why
+    kernels: tuple  # of Compiled: itself, where a kernel computes the whole
     operator: object  # the operator of torch.library that it calls; opaque to compilers
     folder: pathlib.Path  # what `kernelwright make` wrote: kernel.cu, kernel.patch, report.html, ...
     certificate: dict  # what was checked and what was not: docs/certificate.md
@@ -80,6 +83,9 @@ def compile(function=None, example_inputs=None, *, keywords=None, target=None, p
         `function` in pieces of query rows that take about 512 MiB.
     deterministic: True: kernels whose gradients have the same bits in every run; False: any; None: what
         torch.use_deterministic_algorithms says when a gradient is first asked for, at each call.
+    dtype: torch.bfloat16 or torch.float16: operands in fp32 are cast to it where they come into a kernel, and what it
+        gives back to fp32; None: fp32 is refused.
+    strict: True: SpecError where anything would run outside of a kernel.
 
     Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
 
@@ -139,7 +145,7 @@ def _compile_any(function, example_inputs, keywords, options, dtype, strict):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}", "be a tuple of the arguments, or give one")
     from .inside.inside import compile_inside
     try:
-        call = compile_inside(function, tuple(values), keywords, lambda part, given: _compile(part, given, *options), dtype, strict)
+        call = compile_inside(function, tuple(values), keywords, functools.partial(_compile_part, options), dtype, strict)
     except errors.SpecError as error:
         if refusal is not None and (refusal.code not in _OF_NO_ATTENTION or error.code in _OF_NO_ATTENTION[refusal.code]):
             raise refusal from None
@@ -148,6 +154,29 @@ def _compile_any(function, example_inputs, keywords, options, dtype, strict):
         for name in ("operator", "folder", "certificate", "source"):
             setattr(call, name, getattr(call.kernels[0], name))
     return call
+
+
+def _compile_part(options, function, values):
+    """A part of a function. Which parts are refused is kept, too: the largest is tried first in every process."""
+    target, check = options[0] or current_target(), options[1]
+    cache = Cache()
+    key = function_key(Dependencies(function), values, target, check)
+    stem = key and f"{key}.{identity(cache) or 'none'}"
+    known = stem and cache.read("refused_parts", stem)
+    if known and known["kind"] != "SpecError":
+        raise getattr(errors, known["kind"])(known["message"])
+    if known:
+        raise errors.SpecError(known["message"], function.__code__.co_filename if known["line"] else None, known["line"], known["column"],
+                               known["code"], known["hint"])
+    try:
+        return _compile(function, values, *options)
+    except (errors.SpecError, errors.Refuted, errors.Inconclusive) as error:
+        if stem and identity(cache):
+            own = getattr(error, "file", None) == function.__code__.co_filename
+            said = {name: getattr(error, name, None) for name in ("line", "column", "code", "hint")}
+            cache.write("refused_parts", stem, said | {"kind": type(error).__name__, "message": getattr(error, "message", str(error)),
+                                                       "line": said["line"] if own else None})
+        raise
 
 
 def _compile(function, example_inputs, target, check, backward, deterministic):

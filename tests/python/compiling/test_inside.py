@@ -245,6 +245,12 @@ def test_a_decision_on_a_length_holds_for_each_call():
         fast(hidden(2, 10))
 
 
+def test_a_table_may_be_as_long_as_it_is(compiled):
+    module, fast = compiled("mingpt")
+    for length in (512, 1):
+        assert_same(fast(hidden(2, length)), module(hidden(2, length)))
+
+
 # ---- what is refused
 
 

@@ -15,8 +15,10 @@ from torch.utils._pytree import tree_flatten, tree_map
 from ...errors import ArgumentError, InternalError
 from .compose import compose
 from .effects import is_random
+from .sizes import Sizes
 
 CLOSE = {torch.float32: 2e-4, torch.bfloat16: 3e-2, torch.float16: 6e-3, torch.float64: 1e-6}  # of the norm
+LONGEST = 4096  # of sizes that are tried because a condition names them
 LARGEST = 2**25  # elements of all arguments, above which the example itself is not run once more
 
 
@@ -24,34 +26,65 @@ def hold(traced, chosen, args, keywords, device):
     """Raises InternalError where the composed function is not the user's; False where it is not for sizes of 1 alone."""
     if any(is_random(n) for n in traced.graph.nodes):
         return True
-    plain = [dataclasses.replace(c, call=c.function.function) for c in chosen]
-    composed, _, text = compose(traced, plain, args, keywords, device)
-    narrow = next((c.function.values[0].dtype for c in chosen if c.function.cast), None)
-    for scale in (None, 3, 5, 0):
-        given = args, keywords
-        if scale is not None:
-            given = _resized(traced, args, keywords, scale)
-        elif sum(x.numel() for x in traced.leaves if isinstance(x, torch.Tensor)) > LARGEST:
-            continue
+    small = sum(x.numel() for x in traced.leaves if isinstance(x, torch.Tensor)) <= LARGEST
+    both = _Both(traced, chosen, args, keywords, device)
+    for given, what in [*([((args, keywords), "in the example")] if small else []), (both.resized(3), "for other sizes"),
+                        (both.resized(5), "for other sizes")]:
+        differs = both.differ(given)
+        if differs:
+            raise InternalError(f"{traced.name}: what stands around its kernels {differs}, {what}\n{both.text}")
+    return not both.differ(both.resized(0))
+
+
+def no_exceptions(traced, chosen, args, keywords, device):
+    """Of the conditions that a size is not some number: those where it may be. A slice as long as its table is another slice to the
+    trace, `bias[:, :, :1024]` of 1024 rows, and gives the same; so the number is tried."""
+    names = {node: "_" for node, given in traced.inputs.items() if given.kind == "given"}
+    conditions = {c for c in Sizes(traced, names).exceptions if len(c.free_symbols) == 1 and any(
+        getattr(side, "is_Integer", False) and 1 < int(side) <= LONGEST for side in c.args)}
+    if not conditions or any(is_random(n) for n in traced.graph.nodes):
+        return set()
+    traced.no_exceptions, found = conditions, set()
+    both = _Both(traced, chosen, args, keywords, device)
+    for condition in conditions:
+        symbol, size = next(iter(condition.free_symbols)), next(int(side) for side in condition.args if side.is_Integer)
+        given = both.resized(3, {symbol: size})
+        if given is not None and both.differ(given) == "" and both.compared:
+            found.add(condition)
+    return found
+
+
+class _Both:
+    """The user's function and the composed one, with the regions' own functions in the place of kernels."""
+
+    def __init__(self, traced, chosen, args, keywords, device):
+        self.traced, self.args, self.keywords = traced, args, keywords
+        plain = [dataclasses.replace(c, call=c.function.function) for c in chosen]
+        self.composed, _, self.text = compose(traced, plain, args, keywords, device)
+        self.narrow = next((c.function.values[0].dtype for c in chosen if c.function.cast), None)
+        self.compared = False
+
+    def differ(self, given):
+        """What the composed function gives otherwise than the user's, in words; "" for nothing, and where one refuses the call."""
+        self.compared = False
         if given is None:
-            continue
+            return ""
         with torch.no_grad():
             try:
-                due = traced.target(*_copied(given[0]), **_copied(given[1]))
+                due = self.traced.target(*_copied(given[0]), **_copied(given[1]))
             except Exception:  # noqa: BLE001  sizes that the user's function does not take
-                continue
+                return ""
             try:
-                got = composed(*_copied(given[0]), **_copied(given[1]))
-                differs = _difference(traced, due, got, narrow)
+                found = _difference(self.traced, due, self.composed(*_copied(given[0]), **_copied(given[1])), self.narrow)
             except ArgumentError:  # refused, so not wrong
-                continue
+                return ""
             except Exception as error:  # noqa: BLE001  its own operators take what the user's do, but for sizes of 1
-                differs = f"raises {type(error).__name__}: {error}"
-        if differs and scale == 0:
-            return False
-        if differs:
-            raise InternalError(f"{traced.name}: what stands around its kernels {differs}, {'in the example' if scale is None else 'for other sizes'}\n{text}")
-    return True
+                found = f"raises {type(error).__name__}: {error}"
+        self.compared = True
+        return found
+
+    def resized(self, scale, fixed=()):
+        return _resized(self.traced, self.args, self.keywords, scale, dict(fixed))
 
 
 def _difference(traced, due, got, narrow):
@@ -87,10 +120,10 @@ def _copied(value):
     return tree_map(lambda x: memo.setdefault(id(x), x.detach().clone()) if isinstance(x, torch.Tensor) else x, value)
 
 
-def _resized(traced, args, keywords, scale):
+def _resized(traced, args, keywords, scale, fixed):
     """Arguments of other sizes wherever the trace leaves one open: rows of the example, again and again; None where none is open."""
     nodes = {i.index: n for n, i in traced.inputs.items() if i.kind == "given"}
-    sizes, memo, changed = {}, {}, False
+    sizes, memo, changed = fixed, {}, False
     order = iter(range(len(traced.leaves)))
 
     def resize(x):

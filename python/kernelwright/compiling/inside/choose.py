@@ -18,7 +18,6 @@ from .region_function import make, meaning
 from .text import is_size, operator_name
 
 MOST_TRIES = 12
-_LOG_SUMS = {"logsumexp"}
 
 
 @dataclasses.dataclass(eq=False)
@@ -85,6 +84,8 @@ class Chooser:
 
     def _node_of(self, refusal, function):
         """The operator that a refusal is about, by the line of the generated text."""
+        if getattr(refusal, "node", None) is not None:
+            return refusal.node
         line = getattr(refusal, "line", None)
         if function is None or line is None or getattr(refusal, "file", None) != function.function.__code__.co_filename:
             return None
@@ -100,7 +101,7 @@ class Chooser:
     def _refuse_weights(self, core):
         """Of weights that others read: a kernel keeps none. The logarithms of their sums it can give."""
         for node in self.whole.graph.nodes:
-            readers = [u for u in node.users if u not in core.nodes and not is_size(u) and operator_name(u) not in _LOG_SUMS]
+            readers = [u for u in node.users if u not in core.nodes and not is_size(u) and operator_name(u) not in regions.LOG_SUMS]
             if node in core.nodes and node is not core.last and readers:
                 by = "the output" if readers[0].op == "output" else f"{operator_name(readers[0])}{_at(self.place(readers[0]))}"
                 raise SpecError(f"what {operator_name(node)} gives is read by {by}, too, and a kernel keeps neither scores nor weights",
@@ -128,7 +129,12 @@ def _at(place):
 
 
 def _reason(refusal):
-    return (refusal.message if isinstance(refusal, SpecError) else str(refusal)).splitlines()[0]
+    """The first line that says something of a refusal."""
+    if isinstance(refusal, SpecError):
+        return refusal.message.splitlines()[0]
+    lines = [line.strip() for line in str(refusal).splitlines() if line.strip()]
+    kind = "the check refutes it" if isinstance(refusal, Refuted) else "the check is inconclusive"
+    return f"{kind}: {lines[1] if len(lines) > 1 else lines[0] if lines else ''}"
 
 
 def _elements(value):

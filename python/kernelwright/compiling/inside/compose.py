@@ -17,8 +17,9 @@ from torch.utils._pytree import tree_flatten_with_path, tree_unflatten
 
 from ...errors import ArgumentError, SpecError
 from .effects import is_random
+from .regions import LOG_SUMS
 from .sizes import Sizes
-from .text import Writer, fresh
+from .text import Writer, fresh, operator_name
 
 
 def compose(whole, chosen, args, keywords, device):
@@ -225,7 +226,7 @@ class _Composer:
         call = f"kernel_{n}_({', '.join(given)})"
         line = f"{', '.join(outputs)} = {call}"
         for node, name in zip(chosen.region.outputs, outputs):
-            if function.cast and node.meta["val"].is_floating_point():
+            if function.cast or operator_name(node) in LOG_SUMS:
                 line += f"; {name} = {name}.to({node.meta['val'].dtype})"
         return line
 

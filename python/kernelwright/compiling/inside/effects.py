@@ -6,6 +6,8 @@ after the call, and no order of a kernel and the operators around it is the user
 """
 
 
+import re
+
 import torch
 
 from ...capture import memory
@@ -14,7 +16,7 @@ from ...errors import SpecError
 from .places import place_of
 from .text import operator_name
 
-_NOTHING = {"lift_fresh", "lift_fresh_copy", "alias"}
+_NOTHING = {"lift_fresh", "lift_fresh_copy", "alias", "detach_"}  # detach_: of literals
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "native_dropout", "feature_alpha_dropout"}
 _ASSERTS = {"_assert_scalar", "_assert_async", "sym_constrain_range_for_size", "sym_constrain_range", "_assert_tensor_metadata"}
 
@@ -83,7 +85,8 @@ def _without_write(graph, node, name, lies, file, line):
     base = lies.get(written, written)
     at = place_of(node, file) or (file, line)
     if not isinstance(base, torch.fx.Node) or base.op == "placeholder":
-        raise SpecError(f"{node.target} writes into {base.name if isinstance(base, torch.fx.Node) else 'a tensor'}, which others see "
+        what = re.sub(r"^[bpc]_owner_\d+_", "", base.name) if isinstance(base, torch.fx.Node) else "a tensor"
+        raise SpecError(f"{node.target} writes into {what}, which others see "
                         "after the call; a kernel and the operators around it give values", *at, 1, "spec.writes",
                         "give the new value a name: x = x + 1, torch.where(...), x.clone()")
     packet, overload = getattr(torch.ops.aten, name.rstrip("_"), None), node.target._overloadname

@@ -60,8 +60,9 @@ def _compile_inside(target, args, keywords, compile_function, dtype, strict):
         at = next(place(s) for s in steps if isinstance(s, torch.fx.Node)) or (traced.file, traced.line)
         raise SpecError(f"{first.name} is not part of the attention kernel: {first.reason}", *at, 1, "inside.strict",
                         "leave strict away, and PyTorch runs what is outside")
-    if not agreement.hold(traced, chosen, args, keywords, device):
-        traced.ones_differ = True
+    traced.no_exceptions = agreement.no_exceptions(traced, chosen, args, keywords, device)
+    traced.ones_differ = not agreement.hold(traced, chosen, args, keywords, device)
+    if traced.ones_differ or traced.no_exceptions:
         composed, steps, text = compose(traced, chosen, args, keywords, device)
     composed.plan, composed.kernels, composed.text = plan, tuple({id(c.compiled): c.compiled for c in chosen}.values()), text
     return composed
@@ -166,5 +167,5 @@ class _Reasons:
             return f"it comes before {operator_name(ahead)}, which is outside"
         if not any(node in regions._descendants_of_all(c.region.outputs) for c in self.chosen):
             wider = next((why for why in self.general.values() if why), None)
-            return f"a larger part was refused: {wider}" if wider else "it is read by others, too"
+            return f"a larger part was refused: {wider}" if wider else "it comes before what is outside"
         return "it comes behind what is outside"

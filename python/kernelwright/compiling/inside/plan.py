@@ -10,35 +10,34 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator of the user's function. `where`: "before", "kernel 1", "between" or "behind"; `place`: "model.py:31", the user's;
-    `reason`: why it is not in a kernel, "" of one that is."""
-    name: str
-    where: str
-    place: str
-    reason: str = ""
+    """One operator of the user's function."""
+    name: str  # softmax, of aten.softmax.int
+    where: str  # "before", "kernel 1", "between" or "behind"
+    place: str  # the user's line, "model.py:31"
+    reason: str = ""  # why it is not in a kernel
 
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """A tensor that a kernel is given or gives. `shape` and `bytes` are the example's; `note`: what is done to it at the border."""
-    name: str
-    kernel: str
+    """A tensor that a kernel is given or gives."""
+    name: str  # the kernel's argument
+    kernel: str  # "kernel 1"
     direction: str  # "in" or "out"
-    shape: tuple
+    shape: tuple  # the example's
     dtype: str
-    bytes: int
-    note: str = ""
+    bytes: int  # the example's
+    note: str = ""  # what is done to it at the border: a cast, a copy
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """`whole`: whether kernels compute all of it. `notes`: what was found out on the way, such as sizes that are fixed."""
-    name: str
-    whole: bool
-    kernels: int
-    operators: tuple = ()
-    crossings: tuple = ()
-    notes: tuple = ()
+    """What runs where; `str(plan)` for a person."""
+    name: str  # the function's, or the module's class
+    whole: bool  # one kernel computes all of it
+    kernels: int  # how many attentions run as kernels; equal ones share one
+    operators: tuple = ()  # of Operator, in the order in which they run
+    crossings: tuple = ()  # of Crossing
+    notes: tuple = ()  # attentions that no kernel holds
 
     def __str__(self):
         if self.whole:

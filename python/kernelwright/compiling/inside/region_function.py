@@ -40,6 +40,12 @@ class RegionFunction:
     cast: frozenset
 
 
+class UnknownSize(SpecError):
+    """A region reads a size that no argument of it tells. `node`: the operator that does."""
+
+    node = None
+
+
 def make(region, name, examples, device, place, dtype=None):
     """The function of a region. `examples`: {node: value}; `place(node)`: (file, line) in the user's text, or None.
 
@@ -55,8 +61,8 @@ def make(region, name, examples, device, place, dtype=None):
         value = node.meta["val"]
         text = expression_of_sizes(value.node.expr, known) if hasattr(value, "node") else repr(value)
         if text is None:
-            raise SpecError(f"it reads a size, {value}, that none of the tensors that come into it has", *(place(node) or (None, None)), 1,
-                            "inside.size")
+            raise UnknownSize(f"it reads a size, {value}, that none of the tensors that come into it has", *(place(node) or (None, None)), 1,
+                              "inside.size")
         return text
 
     writer = Writer(names, device, f"{names[inputs[0]]}.device" if inputs else "'cpu'", size_text)
@@ -70,7 +76,11 @@ def make(region, name, examples, device, place, dtype=None):
             body.append(prefix)
             lines[len(body) + 1] = node
         at = place(node)
-        body.append(writer.statement(node))
+        try:
+            body.append(writer.statement(node))
+        except UnknownSize as error:
+            error.node = node
+            raise
         lines[len(body) + 1] = node
         types_.note(node)
         body[-1] += f"  # {short(at)}" if at else ""

@@ -41,6 +41,7 @@ class Region:
     core: object = dataclasses.field(compare=False, hash=False)
 
 
+LOG_SUMS = {"logsumexp"}  # of scores: what a kernel can give beside its output
 LEVELS = ("all", "no tables", "no sums", "no changes", "no masks", "core")
 
 
@@ -57,6 +58,7 @@ def grow(core, graph, sizes, level="all", banned=frozenset()):
                 continue
             if _may(node, level, node in side) and (node not in shared or all(u in inside or is_size(u) for u in node.users)):
                 inside.add(node)
+    inside |= {user for node in core.nodes for user in node.users if operator_name(user) in LOG_SUMS}
     inside = _forwards(core, graph, inside, level, banned, order)
     inside = _trimmed(core, inside, sizes)
     return _region(core, inside, order, graph)
@@ -111,11 +113,12 @@ def _forwards(core, graph, inside, level, banned, order):
         if len(users) != 1 or users[0] in banned or not _may_follow(users[0], level):
             break
         others = [n for n in users[0].all_input_nodes if n is not at and not is_size(n)]
-        if any(n in behind for n in others):
+        if any(n in behind for n in others) or _folds(at, users[0]):
             break
         at = users[0]
         chain.append(at)
-    while len(chain) > 1 and chain[-1].meta["val"].dim() != 4:
+    columns = core.last.meta["val"].shape[-1]
+    while len(chain) > 1 and (chain[-1].meta["val"].dim() != 4 or chain[-1].meta["val"].shape[-1] != columns):
         chain.pop()
     if chain[-1].meta["val"].dim() != 4:
         return inside
@@ -126,6 +129,13 @@ def _forwards(core, graph, inside, level, banned, order):
                 if other not in inside and other not in banned and _may(other, level, False) and all(u in inside for u in other.users):
                     inside.add(other)
     return inside
+
+
+def _folds(before, node):
+    """Whether an operator makes other rows of four dimensions: [B, H * D, S] to [B, C, height, width]."""
+    return before.meta["val"].dim() == 4 and cores.is_view(node) and operator_name(node) not in _ORDERS | {"contiguous", "detach"} and (
+        isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].dim() == 4 and operator_name(node) in (
+            "view", "reshape", "flatten", "unflatten", "_unsafe_view", "view_as"))
 
 
 def _may_follow(node, level):
@@ -180,14 +190,13 @@ def _region(core, inside, order, graph):
     for node in nodes:
         if node not in twice and any(u not in inside and not (is_size(u) and operator_name(u) == "sym_size") for u in node.users):
             outputs.append(node)
-    if core.last not in nodes or not outputs:
-        outputs = outputs or [core.last]
+    outputs.sort(key=lambda node: operator_name(node) in LOG_SUMS)  # behind the output, as kernels give them
     return Region(nodes, tuple(inputs), tuple(outputs), core)
 
 
 def _needed(core, inside):
     """Without what nothing inside reads, behind the core's end nothing else being left."""
-    behind = {n for n in inside if n in _descendants(core.last)} | core.nodes
+    behind = {n for n in inside if n in _descendants(core.last) or operator_name(n) in LOG_SUMS} | core.nodes
     kept, waiting = set(), list(behind)
     while waiting:
         node = waiting.pop()

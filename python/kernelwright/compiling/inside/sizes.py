@@ -18,7 +18,7 @@ class Sizes:
 
     def __init__(self, whole, names):
         self.whole, self.names = whole, names
-        self.texts, self.checks, self.examples = {}, [], {}
+        self.texts, self.checks, self.examples, self.exceptions = {}, [], {}, []
         env = None
         for node, name in names.items():
             value = node.meta["val"]
@@ -65,6 +65,10 @@ class Sizes:
                     break
                 condition = after
             condition = condition.xreplace(self.whole.same)
+            if isinstance(condition, sympy.Ne) and line is None:
+                self.exceptions.append(condition)
+                if condition in self.whole.no_exceptions:
+                    continue
             if condition in seen or condition in (True, sympy.true) or not getattr(condition, "free_symbols", None):
                 continue
             seen.add(condition)

@@ -60,6 +60,7 @@ class Whole:
     owners: list  # modules
     modes: list = dataclasses.field(default_factory=list)  # (module, training) that the graph may depend on
     same: dict = dataclasses.field(default_factory=dict)  # {symbol: another that it equals, though the trace did not ask}
+    no_exceptions: set = dataclasses.field(default_factory=set)  # conditions that a size is not some number, and that are none
     ones_differ: bool = False  # agreement.py: whether sizes of 1 make the function another
 
 
@@ -273,7 +274,8 @@ def _held(node, path, program, owners, name, file, line):
         *above, key = rest.split(".")
         for part in above:
             owner = getattr(owner, part)
-        return Input("held", rest, getattr(owner, key), owner=owner, key=key)
+        if isinstance(getattr(owner, key, None), torch.Tensor):  # a literal has the name of a module, too
+            return Input("held", rest, getattr(owner, key), owner=owner, key=key)
     value = program.constants[path]
     if all("lift_fresh" in str(user.target) for user in node.users):
         return Input("constant", path, value)
