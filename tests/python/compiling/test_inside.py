@@ -203,6 +203,107 @@ def test_guards_are_written_out():
     assert torch.equal(due, got)
 
 
+class Heads(nn.Module):
+    """Makes q, k and v of one projection, and what `of` makes of them is the output."""
+
+    def __init__(self, of, groups=4):
+        super().__init__()
+        self.q, self.kv, self.of, self.groups = nn.Linear(256, 256), nn.Linear(256, 2 * groups * 64), of, groups
+
+    def forward(self, x):
+        q = self.q(x).view(*x.shape[:2], 4, 64)
+        return self.of(q, *self.kv(x).view(*x.shape[:2], 2, self.groups, 64).unbind(2))
+
+
+def einsum(q, k, v):
+    weights = (torch.einsum("bihd,bjhd->bhij", q, k) * 0.125).softmax(-1)
+    return torch.einsum("bhij,bjhd->bihd", weights, v)
+
+
+def groups_apart(q, k, v):
+    q = q.unflatten(2, (2, 2)).permute(0, 2, 3, 1, 4)
+    k, v = (x.transpose(1, 2)[:, :, None] for x in (k, v))
+    return ((q @ k.mT * 0.125).softmax(-1) @ v).permute(0, 3, 1, 2, 4)
+
+
+def batches_of_heads(q, k, v):
+    q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q, k, v))
+    return torch.bmm(torch.bmm(q, k.transpose(1, 2)).mul(0.125).softmax(-1), v).unflatten(0, (-1, 4))
+
+
+def written(q, k, v):
+    scores = q.transpose(1, 2) @ k.transpose(1, 2).mT
+    scores *= 0.125
+    scores.masked_fill_(torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu_(1), -torch.inf)
+    out = scores.softmax(-1) @ v.transpose(1, 2)
+    out += 1
+    return out
+
+
+def columns_first(q, k, v):
+    q, k, v = (x.permute(0, 2, 3, 1).contiguous().mT for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def log_sums(q, k, v):
+    scores = q.transpose(1, 2) @ k.transpose(1, 2).mT * 0.125
+    return scores.softmax(-1) @ v.transpose(1, 2), scores.logsumexp(-1)
+
+
+def a_literal(q, k, v):
+    q = q * torch.tensor([0.5, 2.0]).repeat(32).to(q.dtype)
+    return F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)), scale=0.3)
+
+
+def twice(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(F.scaled_dot_product_attention(q, k, v) * 0.5, k, v)
+
+
+def one_from_the_other(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    a, b = (F.softmax(x @ y.mT * 0.125, -1) @ v for x, y in ((q, k), (k, q)))
+    return a - 0.3 * b
+
+
+@pytest.mark.parametrize("of", [einsum, batches_of_heads, written, columns_first, log_sums, a_literal, twice, one_from_the_other])
+def test_attention_may_be_written_in_many_ways(of):
+    torch.manual_seed(0)
+    module = Heads(of).bfloat16()
+    fast = inside(module, (hidden(2, 40),))
+    for x in (hidden(2, 40), hidden(3, 57)):
+        assert_same(fast(x), module(x), limit=2e-3)
+    assert not {"linear"} & {o.name for o in fast.plan.operators if o.where.startswith("kernel")}
+
+
+def test_heads_in_two_dimensions_are_one_to_the_kernel():
+    module = Heads(groups_apart, groups=2).bfloat16()
+    fast = inside(module, (hidden(2, 40),))
+    assert_same(fast(hidden(3, 33)), module(hidden(3, 33)))
+    assert ".flatten(" in fast.text and ".unflatten(" in fast.text
+
+
+class Columns(nn.Module):
+    """What convolutions give: [B, H, D, S]."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(256, 768)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).mT.contiguous().unflatten(1, (3, 4, 64)).unbind(1)
+        weights = (q.mT @ k * 0.125).softmax(-1)
+        return v @ weights.mT
+
+
+def test_rows_whose_last_dimension_is_their_length_are_turned_and_copied_and_the_plan_says_so():
+    module = Columns().bfloat16()
+    fast = inside(module, (hidden(2, 40),))
+    assert_same(fast(hidden(3, 33)), module(hidden(3, 33)))
+    assert [c.shape[-1] for c in fast.plan.crossings] == [64, 40, 40, 40]  # of the user's tensors
+    assert fast.text.count(".mT") >= 3 and "made contiguous" in {c.note for c in fast.plan.crossings}
+
+
 # ---- what a call must be
 
 
@@ -218,6 +319,14 @@ def test_a_call_of_another_kind_is_refused_by_name(compiled, name, change, said)
     _, fast = compiled(name)
     with pytest.raises(ArgumentError, match=said):
         fast(*change(hidden(2, 40)), **HOW[name][2])
+
+
+def test_another_module_in_the_place_of_one_is_refused():
+    module = GPT2().eval().bfloat16()
+    fast = inside(module, (hidden(2, 40),))
+    module.c_attn = nn.Linear(256, 768).bfloat16()
+    with pytest.raises(ArgumentError, match="c_attn is another module than when it was compiled"):
+        fast(hidden(2, 40))
 
 
 def test_a_flag_is_the_examples(compiled):

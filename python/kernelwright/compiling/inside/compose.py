@@ -32,7 +32,7 @@ class _Composer:
         self.whole, self.chosen = whole, chosen
         self.space = {"torch": torch, "Tensor_": torch.Tensor, "__builtins__": builtins}
         self.head, self.lines, self.bound = [], [], {}
-        self.names = {}
+        self.names, self.asked = {}, set()
         signature = inspect.signature(whole.target.forward if isinstance(whole.target, torch.nn.Module) else whole.target)
         self.parameters = list(signature.parameters.values())
         self.reserved = {p.name: p.name for p in self.parameters}
@@ -100,7 +100,8 @@ class _Composer:
         for n, (text, value) in enumerate(self.fixed):
             self.space[f"fixed_{n}_"] = value
             self.space["constant_"] = _constant_of(self.whole.name)
-            self.head.insert(0, f"if {text} is not fixed_{n}_ and {text} != fixed_{n}_: constant_({text!r}, {text}, fixed_{n}_)")
+            self.head.insert(0, f"if {text} is not fixed_{n}_ and (isinstance({text}, Tensor_) or {text} != fixed_{n}_): "
+                                f"constant_({text!r}, {text}, fixed_{n}_)")
         given = {node: name for node, name in self.names.items() if node in self.whole.inputs}
         sizes = Sizes(self.whole, given)
         if sizes.checks:
@@ -186,11 +187,23 @@ class _Composer:
                 self.lines.append(f"{name} = constant_{n}_.to({self._device_text()})")
             elif given.key:
                 self.space[self._owner(given.owner)] = given.owner
+                self._in_place(given)
                 access = f".{given.key}" if given.key.isidentifier() else f"._parameters[{given.key!r}]"
                 self.lines.append(f"{name} = {self._owner(given.owner)}{access}")
             else:
                 self.space[f"reached_{n}_"] = given.owner.reader
                 self.lines.append(f"{name} = reached_{n}_()")
+
+    def _in_place(self, given):
+        """The modules whose tensors are read must be those that were traced: an adapter in the place of a projection is another function."""
+        if not given.path or id(given.owner) in self.asked:
+            return
+        self.asked.add(id(given.owner))
+        root, *names = given.path
+        self.space[self._owner(root)] = root
+        above = self._owner(root) + "".join(f"._modules[{name!r}]" for name in names[:-1]) + f"._modules.get({names[-1]!r})"
+        self.space["replaced_"] = _replaced_of(self.whole.name)
+        self.head.append(f"if {above} is not {self._owner(given.owner)}: replaced_({'.'.join(names)!r})")
 
     def _device_text(self):
         first = next((self.names[n] for n in self.names if n in self.whole.inputs and self.whole.inputs[n].kind == "given"), None)
@@ -218,6 +231,7 @@ class _Composer:
         for node in function.inputs:
             text = self.names[node]
             text += f".to({function.values[0].dtype})" if node in function.cast else ""
+            text += function.borders.get(node, ("", ""))[0]
             given.append(text + (".contiguous()" if node in function.copied else ""))
         outputs = []
         for node in chosen.region.outputs:
@@ -226,6 +240,8 @@ class _Composer:
         call = f"kernel_{n}_({', '.join(given)})"
         line = f"{', '.join(outputs)} = {call}"
         for node, name in zip(chosen.region.outputs, outputs):
+            if node in function.borders:
+                line += f"; {name} = {name}{function.borders[node][1]}"
             if function.cast or operator_name(node) in LOG_SUMS:
                 line += f"; {name} = {name}.to({node.meta['val'].dtype})"
         return line
@@ -321,6 +337,13 @@ def _structure_of(function):
         has = sorted(was, key=str) if isinstance(was, dict) else len(was)
         raise ArgumentError(function, name, f"has {has}", f"have {due if due and isinstance(due[0], str) else len(due)}, as in the example",
                             "compile the function again with such arguments")
+    return refuse
+
+
+def _replaced_of(function):
+    def refuse(name):
+        raise ArgumentError(function, name, "is another module than when it was compiled", "be the same",
+                            "compile it again: what a module is made of is traced once")
     return refuse
 
 

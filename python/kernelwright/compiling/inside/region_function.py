@@ -38,6 +38,7 @@ class RegionFunction:
     lines: dict
     copied: frozenset
     cast: frozenset
+    borders: dict  # {node: (what makes it the kernel's, what makes that the user's)}, as text: ".mT"
 
 
 class UnknownSize(SpecError):
@@ -55,6 +56,13 @@ def make(region, name, examples, device, place, dtype=None):
     names = {}
     for node in inputs:
         names[node] = fresh(_name_of(node, roles), names.values())
+    arguments = tuple(names[n] for n in inputs)
+    borders = {n: border for n in [*(n for n in inputs if n in roles), *region.outputs] if (border := _border(n))}
+    body = []
+    for node, argument in zip(inputs, arguments):
+        if node in borders:
+            names[node] = fresh(f"{argument}_as_it_was", names.values())
+            body.append(f"{names[node]} = {argument}{borders[node][1]}")
     known = _known_sizes(inputs, names)
 
     def size_text(node):
@@ -68,7 +76,7 @@ def make(region, name, examples, device, place, dtype=None):
     writer = Writer(names, device, f"{names[inputs[0]]}.device" if inputs else "'cpu'", size_text)
     cast = frozenset(n for n in inputs if dtype is not None and _is_cast(n, examples))
     types_ = _Types(dtype, examples, cast)
-    lines, body = {}, []
+    lines = {}
     for node in region.nodes:
         if is_size(node):
             continue
@@ -84,17 +92,19 @@ def make(region, name, examples, device, place, dtype=None):
         lines[len(body) + 1] = node
         types_.note(node)
         body[-1] += f"  # {short(at)}" if at else ""
-    returned = ", ".join(writer.names[n] for n in region.outputs)
-    head = f"def {name}({', '.join(names[n] for n in inputs)}):"
+    returned = ", ".join(writer.names[n] + borders.get(n, ("", ""))[0] for n in region.outputs)
+    head = f"def {name}({', '.join(arguments)}):"
     text = "\n".join([head, *(f"    {line}" for line in body), f"    return {returned}", ""])
     values, copied = [], set()
     for node in inputs:
         value = examples[node].to(dtype) if node in cast else examples[node]
+        value = eval(f"value{borders[node][0]}", {"value": value}) if node in borders else value
         if _must_be_copied(value):
             value = value.contiguous()
             copied.add(node)
         values.append(_dense(value))
-    return RegionFunction(_function(name, text), text, inputs, tuple(names[n] for n in inputs), tuple(values), lines, frozenset(copied), cast)
+    return RegionFunction(_function(name, text), text, inputs, arguments, tuple(values), lines, frozenset(copied), cast,
+                          borders)
 
 
 def meaning(text):
@@ -111,6 +121,19 @@ def _function(name, text):
 
 
 # ---- arguments
+
+
+def _border(node):
+    """How rows come in and go out that have five dimensions, [B, G, R, S, D] or [B, S, G, R, D], of which two are one of heads to a kernel;
+    or whose last is their length, [B, H, D, S]. None of others."""
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor) or value.dim() < 3:
+        return None
+    plain = [isinstance(size, int) for size in value.shape]
+    if plain[-2] and not plain[-1] and value.dim() <= 4:
+        return ".mT", ".mT"
+    at = next((d for d in (1, 2) if plain[d] and plain[d + 1]), None) if value.dim() == 5 else None
+    return at and (f".flatten({at}, {at + 1})", f".unflatten({at}, {tuple(value.shape[at:at + 2])})")
 
 
 def _roles(region):

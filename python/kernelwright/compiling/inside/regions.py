@@ -172,7 +172,8 @@ def _trimmed(core, inside, sizes):
             value = before.meta.get("val") if before is not None else None
             if not cores.is_view(node) or before in inside:
                 break
-            if isinstance(value, torch.Tensor) and value.dim() == 4 and sizes.get(before) == sizes.get(node) and operator_name(node) in _ORDERS:
+            rows = isinstance(value, torch.Tensor) and (value.dim() == 4 or value.dim() == 5 and sizes.get(before) == sizes.get(way[0]))
+            if rows and sizes.get(before) == sizes.get(node) and operator_name(node) in _ORDERS and isinstance(value.shape[-1], int):
                 break
             inside.discard(node)
     return inside

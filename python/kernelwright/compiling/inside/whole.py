@@ -41,6 +41,7 @@ class Input:
     index: int = 0  # of a given one: which leaf of the arguments
     owner: object = None  # of a held one: the module, and the attribute's name; or a places.Place
     key: str = ""
+    path: tuple = ()  # of a part of a module: the module, and the names that lead from it to the owner
 
 
 @dataclasses.dataclass
@@ -273,9 +274,10 @@ def _held(node, path, program, owners, name, file, line):
         owner = owners[int(root.removeprefix("owner_"))]
         *above, key = rest.split(".")
         for part in above:
-            owner = getattr(owner, part)
+            owner = owner._modules.get(part) if isinstance(owner, torch.nn.Module) else None
         if isinstance(getattr(owner, key, None), torch.Tensor):  # a literal has the name of a module, too
-            return Input("held", rest, getattr(owner, key), owner=owner, key=key)
+            path = (owners[int(root.removeprefix("owner_"))], *above) if above else ()
+            return Input("held", rest, getattr(owner, key), owner=owner, key=key, path=path)
     value = program.constants[path]
     if all("lift_fresh" in str(user.target) for user in node.users):
         return Input("constant", path, value)
