@@ -64,6 +64,15 @@ def test_a_kernel_itself_refuses_tensors_that_are_on_no_gpu(monkeypatch):
         fast(hidden(2, 40))
 
 
+@pytest.mark.parametrize("backward", [True, "recompute"])
+def test_gradients_by_either_way_are_made_with_it(backward, monkeypatch):
+    monkeypatch.setattr(choose, "call_of", lambda compiled, function: compiled)
+    fast = compiled(GPT2().eval().bfloat16(), hidden(2, 40), backward=backward)
+    assert fast.operator.name().endswith("_recompute") == (backward == "recompute")
+    with pytest.raises(kernelwright.ArgumentError, match="q is on the CPU"):
+        fast(hidden(2, 40))
+
+
 def test_a_function_that_a_kernel_holds_is_compiled_as_ever():
     def attention(q, k, v):
         return (q @ k.mT * 64**-0.5).softmax(-1) @ v

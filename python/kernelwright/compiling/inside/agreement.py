@@ -7,6 +7,7 @@ once on other sizes, as PyTorch, beside the user's own; what differs is our faul
 Not compared: functions that draw random numbers. With `dtype=`, fp32 results are held to what the narrower type gives.
 """
 
+import contextlib
 import dataclasses
 
 import torch
@@ -18,6 +19,7 @@ from .effects import is_random
 from .sizes import Sizes
 
 CLOSE = {torch.float32: 2e-4, torch.bfloat16: 3e-2, torch.float16: 6e-3, torch.float64: 1e-6}  # of the norm
+NARROWED = 4  # times that, where operands are cast: in each of several layers
 LONGEST = 4096  # of sizes that are tried because a condition names them
 LARGEST = 2**25  # elements of all arguments, above which the example itself is not run once more
 
@@ -54,6 +56,17 @@ def no_exceptions(traced, chosen, args, keywords, device):
     return found
 
 
+@contextlib.contextmanager
+def _no_short_cuts():
+    """Without the fused layers that PyTorch takes where no gradient is asked for: their last bits are others."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
 class _Both:
     """The user's function and the composed one, with the regions' own functions in the place of kernels."""
 
@@ -69,7 +82,7 @@ class _Both:
         self.compared = False
         if given is None:
             return ""
-        with torch.no_grad():
+        with torch.no_grad(), _no_short_cuts():
             try:
                 due = self.traced.target(*_copied(given[0]), **_copied(given[1]))
             except Exception:  # noqa: BLE001  sizes that the user's function does not take
@@ -107,7 +120,7 @@ def _difference(traced, due, got, narrow):
 def _alike(a, b, narrow):
     if not a.is_floating_point():
         return torch.equal(a, b)
-    limit = CLOSE[narrow if narrow in CLOSE else a.dtype] if a.dtype in CLOSE else 1e-2
+    limit = NARROWED * CLOSE[narrow] if narrow else CLOSE.get(a.dtype, 1e-2)
     a, b = a.double(), b.double()
     gone = a.isnan() | ~a.isfinite()  # rows without a key
     a, b = a.masked_fill(gone, 0), b.masked_fill(gone, 0)
