@@ -145,7 +145,8 @@ def _compile_any(function, example_inputs, keywords, options, dtype, strict):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}", "be a tuple of the arguments, or give one")
     from .inside.inside import compile_inside
     try:
-        call = compile_inside(function, tuple(values), keywords, functools.partial(_compile_part, options), dtype, strict)
+        call = compile_inside(function, tuple(values), keywords, functools.partial(_compile_part, options), dtype, strict,
+                              learns=options[2] != "recompute")
     except errors.SpecError as error:
         if refusal is not None and (refusal.code not in _OF_NO_ATTENTION or error.code in _OF_NO_ATTENTION[refusal.code]):
             raise refusal from None

@@ -283,6 +283,26 @@ def test_heads_in_two_dimensions_are_one_to_the_kernel():
     assert ".flatten(" in fast.text and ".unflatten(" in fast.text
 
 
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.norm = nn.Linear(256, 768), nn.LayerNorm(64)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 4, 64).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(self.norm(q), k, v)
+
+
+def test_a_norm_of_rows_is_in_the_kernel_where_its_weight_is_not_learned():
+    module = Normed().bfloat16()
+    for learned, where in ((True, "before"), (False, "kernel 1")):
+        module.norm.requires_grad_(learned)
+        fast = inside(module, (hidden(2, 40),))
+        norm = next(o for o in fast.plan.operators if o.name == "layer_norm")
+        assert norm.where == where and ("no kernel gives that" in norm.reason) == learned
+        assert_same(fast(hidden(3, 33)), module(hidden(3, 33)))
+
+
 class Columns(nn.Module):
     """What convolutions give: [B, H, D, S]."""
 

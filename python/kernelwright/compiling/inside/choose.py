@@ -11,7 +11,7 @@ Regions of one text and one kind of arguments are compiled once.
 import dataclasses
 
 from ...errors import Inconclusive, Refuted, SpecError
-from . import regions
+from . import cores, regions
 from .effects import dropout_of
 from .places import short
 from .region_function import make, meaning
@@ -33,9 +33,9 @@ class Chosen:
 class Chooser:
     """`compile_function(function, values)`: as the compiler compiles a function that is an attention; raises as it does."""
 
-    def __init__(self, whole, examples, place, compile_function, dtype, device):
+    def __init__(self, whole, examples, place, compile_function, dtype, device, learns):
         self.whole, self.examples, self.place = whole, examples, place
-        self.compile_function, self.dtype, self.device = compile_function, dtype, device
+        self.compile_function, self.dtype, self.device, self.learns = compile_function, dtype, device, learns
         self.sizes = {node: _elements(value) for node, value in examples.items()}
         self.made, self.taken = {}, set()
 
@@ -43,7 +43,8 @@ class Chooser:
         """The Chosen of a core. Raises SpecError with the reason for the core, at the user's line."""
         self._refuse_dropout(core)
         self._refuse_weights(core)
-        banned, level, tried, function, error = {n: "" for n in self.taken}, 0, set(), None, None
+        banned = {n: "" for n in self.taken} | (self._of_learned_rows(core) if self.learns else {})
+        level, tried, function, error = 0, set(), None, None
         while level < len(regions.LEVELS) and len(tried) < MOST_TRIES:
             region = regions.grow(core, self.whole.graph, self.sizes, regions.LEVELS[level], frozenset(banned))
             if region.nodes in tried:
@@ -68,6 +69,12 @@ class Chooser:
                 reasons.setdefault(None, _reason(error))
             return Chosen(region, function, compiled, call_of(compiled, function), reasons)
         raise self._of_core(error, core, function)
+
+    def _of_learned_rows(self, core):
+        """What changes rows by a parameter that is learned: the weight of a norm has no gradient from a kernel."""
+        learned = {node for node, i in self.whole.inputs.items() if i.kind == "held" and getattr(i.value, "requires_grad", False)}
+        return {node: "it changes rows by a parameter that requires a gradient, and no kernel gives that; requires_grad_(False) takes it in"
+                for node in regions._ancestors(core) if learned & set(node.all_input_nodes) and operator_name(node) not in cores.PRODUCTS}
 
     def _function(self, region):
         behind = regions._descendants_of_all(region.outputs)

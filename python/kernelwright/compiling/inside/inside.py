@@ -20,20 +20,20 @@ from .plan import Crossing, Operator, Plan
 from .text import is_size, operator_name
 
 
-def compile_inside(target, args, keywords, compile_function, dtype, strict):
+def compile_inside(target, args, keywords, compile_function, dtype, strict, learns=True):
     """The composed function, with `plan`, `kernels` (as compile_function gives them) and `text`.
 
-    compile_function(function, values): compiles a region. Raises SpecError where no part of the target can be a kernel, by the reason
+    compile_function(function, values): compiles a region. learns: whether kernels' own gradients are asked for. Raises SpecError where no part of the target can be a kernel, by the reason
     for its attention, and with `strict` where anything is outside."""
     try:
-        return _compile_inside(target, args, keywords, compile_function, dtype, strict)
+        return _compile_inside(target, args, keywords, compile_function, dtype, strict, learns)
     except Error:
         raise
     except Exception as error:
         raise InternalError(f"the attention inside {whole.name_of(target)}: {type(error).__name__}: {first_line_of(error)}") from error
 
 
-def _compile_inside(target, args, keywords, compile_function, dtype, strict):
+def _compile_inside(target, args, keywords, compile_function, dtype, strict, learns):
     traced = whole.export(target, args, keywords)
     found = cores.find(traced.graph, traced.inputs)
 
@@ -44,7 +44,7 @@ def _compile_inside(target, args, keywords, compile_function, dtype, strict):
         raise _no_core(traced, place)
     device = next((i.value.device for i in traced.inputs.values() if i.kind == "given"), torch.device("cpu"))
     examples = _values(traced)
-    chooser = Chooser(traced, examples, place, compile_function, dtype, device)
+    chooser = Chooser(traced, examples, place, compile_function, dtype, device, learns)
     chosen, refused = [], []
     for core in found:
         try:
