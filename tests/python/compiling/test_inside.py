@@ -341,6 +341,27 @@ def test_a_call_of_another_kind_is_refused_by_name(compiled, name, change, said)
         fast(*change(hidden(2, 40)), **HOW[name][2])
 
 
+def test_keys_and_values_of_a_cache_have_one_length():
+    class Cached(Heads):
+        def __init__(self):
+            super().__init__(None)
+
+        def forward(self, x, past):
+            q = self.q(x).view(*x.shape[:2], 4, 64).transpose(1, 2)
+            k, v = (t.transpose(1, 2) for t in self.kv(x).view(*x.shape[:2], 2, 4, 64).unbind(2))
+            k, v = (torch.cat(pair, 2) for pair in zip(past, (k, v)))
+            return F.scaled_dot_product_attention(q, k, v), (k, v)
+
+    def cache(batch, length):
+        return tuple(x.transpose(1, 2) for x in hidden(batch, length).view(batch, length, 4, 64)[None].repeat(2, 1, 1, 1, 1))
+
+    module = Cached().bfloat16()
+    fast = inside(module, (hidden(2, 40), cache(2, 17)))
+    assert_same(fast(hidden(3, 33), cache(3, 9)), module(hidden(3, 33), cache(3, 9)))
+    with pytest.raises(ArgumentError, match="past_1_ has 8 in dimension 2; it should have 9"):
+        fast(hidden(3, 33), (cache(3, 9)[0], cache(3, 8)[1]))
+
+
 def test_another_module_in_the_place_of_one_is_refused():
     module = GPT2().eval().bfloat16()
     fast = inside(module, (hidden(2, 40),))

@@ -149,7 +149,11 @@ def _resized(traced, args, keywords, scale, fixed):
         out = x.detach()
         for d, size in enumerate(node.meta["val"].shape):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                new = sizes.setdefault(size.node.expr.xreplace(traced.same), 2 + len(sizes) + scale * (3 if sizes else 0) if scale else 1)
+                due = size.node.expr.xreplace(traced.same)
+                if not due.is_Symbol and not due.free_symbols <= sizes.keys():
+                    continue
+                due = sizes.setdefault(due, 2 + len(sizes) + scale * (3 if sizes else 0) if scale else 1) if due.is_Symbol else due.subs(sizes)
+                new = int(due)
                 out = out.index_select(d, torch.arange(new, device=out.device) % out.shape[d])
                 changed = True
         memo[id(x)] = out

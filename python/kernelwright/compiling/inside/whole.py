@@ -150,8 +150,9 @@ def _keys_of_attention(graph):
             for a, b in zip(k[:-1], v[:-1]):
                 if isinstance(a, torch.SymInt) and isinstance(b, torch.SymInt):
                     a, b = (x.node.expr.xreplace(same) for x in (a, b))
-                    if a != b and b.is_Symbol:
-                        same[b] = a
+                    own = [s for s in sorted(b.free_symbols - a.free_symbols, key=str) if (b - s).free_symbols.isdisjoint({s})]
+                    if a != b and own:  # b is a sum with this one in it, as where both are behind a cache
+                        same[own[0]] = a - (b - own[0])
     return same
 
 
