@@ -450,6 +450,15 @@ def test_a_write_that_others_see_is_refused():
         inside(Counts().bfloat16(), (hidden(2, 40),))
 
 
+def test_what_data_decide_is_refused_at_its_line():
+    class Decides(ViT):
+        def forward(self, x):
+            return super().forward(x) if x.sum() > 0 else x
+
+    with pytest.raises(SpecError, match=r"test_inside.py:\d+:1: what happens next depends on a tensor's value"):
+        inside(Decides().bfloat16(), (hidden(2, 40),))
+
+
 def test_functions_and_methods_are_taken_like_modules():
     weight = torch.randn(256, 768).bfloat16() * 0.05
 

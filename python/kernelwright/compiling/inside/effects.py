@@ -86,6 +86,7 @@ def _without_write(graph, node, name, lies, file, line):
     at = place_of(node, file) or (file, line)
     if not isinstance(base, torch.fx.Node) or base.op == "placeholder":
         what = re.sub(r"^[bpc]_owner_\d+_", "", base.name) if isinstance(base, torch.fx.Node) else "a tensor"
+        what = "an argument" if what.startswith("tensors_") else what
         raise SpecError(f"{node.target} writes into {what}, which others see "
                         "after the call; a kernel and the operators around it give values", *at, 1, "spec.writes",
                         "give the new value a name: x = x + 1, torch.where(...), x.clone()")

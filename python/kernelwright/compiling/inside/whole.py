@@ -17,6 +17,7 @@ import types
 
 import torch
 from torch.export import Dim
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ...capture import branches, elsewhere, live_function, trace
@@ -217,6 +218,9 @@ def _exported(user, owners, places, leaves, spec):
             if all(a.shape == leaves[n].shape for a, n in zip(given, order)):
                 break
     place = place_of(failure.__traceback__, user.file)
+    if isinstance(failure, GuardOnDataDependentSymNode):
+        raise SpecError("what happens next depends on a tensor's value, which is known only when it runs", *(place or (user.file, user.line)), 1,
+                        "spec.branch_on_value", "choose with torch.where, or pass the value as a Python number") from None
     raise SpecError(f"{user.name} raises {type(failure).__name__}: {first_line_of(failure)}", *(place or (user.file, user.line)), 1,
                     "spec.run") from None
 
