@@ -136,12 +136,11 @@ def _at(place):
 
 
 def _reason(refusal):
-    """The first line that says something of a refusal."""
+    """The line of a refusal that says why: the first of a capture's, the last of a counterexample's."""
     if isinstance(refusal, SpecError):
         return refusal.message.splitlines()[0]
-    lines = [line.strip() for line in str(refusal).splitlines() if line.strip()]
-    kind = "the check refutes it" if isinstance(refusal, Refuted) else "the check is inconclusive"
-    return f"{kind}: {lines[1] if len(lines) > 1 else lines[0] if lines else ''}"
+    lines = [line.strip() for line in str(refusal).splitlines() if line.strip()] or [""]
+    return f"the check refutes it: {lines[-1]}" if isinstance(refusal, Refuted) else f"the check is inconclusive: {lines[0]}"
 
 
 def _elements(value):
