@@ -15,7 +15,7 @@ PACKAGE = ROOT / "python/kernelwright"
 # Heading, what stands under it, and (module, names) whose docstrings follow; modules by their public names.
 SECTIONS = [
     ("Compiling", "From a function to its kernel.",
-     [("compiler", ["compile", "Compiled"]), ("flexattention", ["flex"]), ("operators", ["load"])]),
+     [("compiler", ["compile", "Compiled"]), ("plan", ["Plan", "Operator", "Crossing"]), ("flexattention", ["flex"]), ("operators", ["load"])]),
     ("Errors", "All are `kernelwright.Error`.",
      [("errors", ["Error", "SpecError", "ArgumentError", "GradientError", "MachineError", "Refuted",
                   "Inconclusive", "InternalError"])]),

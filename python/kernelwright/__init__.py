@@ -20,7 +20,7 @@ _HOME = {"compile": "compiling.compiler", "flex": "flexattention", "Error": "err
          "ArgumentError": "errors", "GradientError": "errors", "MachineError": "errors",
          "Refuted": "errors", "Inconclusive": "errors", "InternalError": "errors"}
 # Modules that docs/python_reference.md names without their folders.
-_MODULES = {"compiler": "compiling.compiler", "operators": "compiling.operators", "launch": "runtime.launch",
+_MODULES = {"compiler": "compiling.compiler", "operators": "compiling.operators", "plan": "compiling.inside.plan", "launch": "runtime.launch",
             "exported": "runtime.exported", "library": "runtime.library", "load": "capture.load",
             "definition": "capture.definition", "problem": "capture.diagnostic"}
 __all__ = [*_HOME, "__version__"]

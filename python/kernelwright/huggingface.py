@@ -309,7 +309,7 @@ def _as_autocast_has_them(*tensors):
 def _make(function, given, options):
     from . import compile
     try:
-        return compile(function, _example(*given), **options)
+        return compile(function, _example(*given), **{"strict": True, **options})
     except SpecError:
         types = {x.dtype for x in given[:3]}
         if types <= {torch.bfloat16} or types <= {torch.float16}:

@@ -36,7 +36,7 @@ def pytest_configure(config):
 # Files of minutes: a run for a commit (scripts/test) takes half of them, and of each one test in four, by the commit.
 # Which those are, `pytest --durations=0` says.
 LONG = """test_ampere test_backward test_cache test_cli test_compile test_cute test_decode test_definition test_docs test_eval
-test_eval_writing test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_gradients test_huggingface_training test_isolation
+test_eval_writing test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_gradients test_huggingface_training test_inside test_inside_made test_isolation
 test_kernel_bench test_launch_header test_make test_port test_products test_propose test_propose_products
 test_propose_terms test_prove_all test_reads test_rebase test_report test_report_failed test_rms_norm_made test_self_test
 test_serve test_sketch test_sketch_latent test_snippets test_table_sizes test_tiles test_training test_tune

@@ -9,6 +9,7 @@ changes; a run on fake tensors finds those, and refuses them.
 import ast
 import contextlib
 import inspect
+import linecache
 import pathlib
 import textwrap
 
@@ -93,8 +94,12 @@ def on_cpu(value):
 
 
 def source_of(function):
-    """The text of the user's file, for the certificate; of a function typed at a prompt there is none."""
+    """The text of the user's file, for the certificate; of a function typed at a prompt there is none. Of one that
+    was written here (compiling/inside/) Python knows the lines."""
     try:
+        written = linecache.cache.get(function.__code__.co_filename)
+        if written and written[1] is None:  # it is of no file
+            return "".join(written[2]).encode()
         return pathlib.Path(place_of(function)[0]).read_bytes()
     except OSError:
         return f"# {function.__name__} was not read from a file\n".encode()

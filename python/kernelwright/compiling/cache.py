@@ -3,6 +3,7 @@
     functions/KEY.json   what a function's fingerprint leads to: its signature and its kernel's key
     kernels/KEY/         what `kernelwright make` wrote: kernel.cubin, launch.json, certificate.json, ...
     refused/KEY/         the page about a kernel that was refuted or undecided, and its program
+    refused_parts/KEY.json  why no kernel is made of a part of a function (inside/)
     programs/KEY.json    the hash of the program's files, by their sizes and times
     making/              where all of these are written before they get their names
 
@@ -64,7 +65,7 @@ class Cache:
         root = root or os.environ.get("KERNELWRIGHT_CACHE") or "~/.cache/kernelwright"
         self.root = pathlib.Path(root).expanduser().absolute()
         _own(self.root)
-        for name in ("functions", "kernels", "refused", "programs", "making"):
+        for name in ("functions", "kernels", "refused", "refused_parts", "programs", "making"):
             _own(self.root / name)
 
     # ---- records: small JSON objects with their own hash on the first line

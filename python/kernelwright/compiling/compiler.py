@@ -25,6 +25,7 @@ from .. import errors
 from ..capture.dependencies import Dependencies
 from ..errors import ArgumentError, MachineError
 from .cache import Cache, digest
+from .inside.plan import Plan
 from .operators import load, operator
 from .program import identity
 from .skip_dispatcher import may_skip_dispatcher
@@ -35,8 +36,11 @@ FORMAT = 1  # of what the cache holds
 
 class Compiled(typing.Protocol):
     """What `compile` returns: a plain function with the name and the parameters of the user's, so that
-    torch.compile follows it, and four attributes."""
+    torch.compile follows it, and some attributes. Of several kernels `operator`, `folder`, `certificate` and `source`
+    are those of each one in `kernels`."""
 
+    plan: Plan  # what runs in a kernel, what beside it, and why
+    kernels: tuple  # of Compiled: itself, where a kernel computes the whole
     operator: object  # the operator of torch.library that it calls; opaque to compilers
     folder: pathlib.Path  # what `kernelwright make` wrote: kernel.cu, kernel.patch, report.html, ...
     certificate: dict  # what was checked and what was not: docs/certificate.md
@@ -57,16 +61,18 @@ class Compiled(typing.Protocol):
         another implementation."""
 
 
-def compile(function=None, example_inputs=None, *, target=None, proposer="rules", check="quick",
-            backward=None, deterministic=None):
-    """A `Compiled` that computes attention `function` with a kernel made for it.
+def compile(function=None, example_inputs=None, *, keywords=None, target=None, proposer="rules", check="quick",
+            backward=None, deterministic=None, dtype=None, strict=False):
+    """A `Compiled` that computes `function`, with a kernel made for it or for the attention in it.
 
-    function: plain PyTorch, of q, k, v and anything else that examples/ shows; a function, not a module
-        or a method. Tensors that it reaches through closures and globals become arguments of the
-        kernel, and are read at each call.
+    function: plain PyTorch, of q, k, v and anything else that examples/ shows; or a function, a module or a method
+        of a module that contains attention: then kernels compute the largest parts that they can hold, and PyTorch's
+        own operators what is before and behind (`plan` says which). Tensors that it reaches through closures
+        and globals, parameters and buffers are read at each call.
     example_inputs: its positional arguments, or a function that gives them: tensors of four dimensions
-        on any device ([B, H, S, D] or [B, S, H, D], bf16 or f16), tables, Python numbers. Types, head
-        counts and head dimensions are those of every call; batch and lengths are not.
+        on any device ([B, H, S, D] or [B, S, H, D], bf16 or f16), tables, Python numbers; of a module what it
+        takes. Types, head counts and head dimensions are those of every call; batch and lengths are not.
+    keywords: arguments by keyword, {name: value}.
     target: "sm_90a", "sm_80", "sm_86", "sm_89", "sm_90" or "sm_75" (f16 only); by default the
         current GPU's.
     proposer: "rules", the only one there is.
@@ -77,6 +83,9 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
         `function` in pieces of query rows that take about 512 MiB.
     deterministic: True: kernels whose gradients have the same bits in every run; False: any; None: what
         torch.use_deterministic_algorithms says when a gradient is first asked for, at each call.
+    dtype: torch.bfloat16 or torch.float16: operands in fp32 are cast to it where they come into a kernel, and what it
+        gives back to fp32; None: fp32 is refused.
+    strict: True: SpecError where anything would run outside of a kernel.
 
     Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
 
@@ -89,22 +98,86 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     Refuted and Inconclusive where the check does not hold, InternalError for a fault of ours.
     """
     if function is None:
-        return lambda decorated: compile(decorated, example_inputs, target=target, proposer=proposer,
-                                         check=check, backward=backward, deterministic=deterministic)
+        return lambda decorated: compile(decorated, example_inputs, keywords=keywords, target=target, proposer=proposer, check=check,
+                                         backward=backward, deterministic=deterministic, dtype=dtype, strict=strict)
     for name, value, known in (("proposer", proposer, ("rules",)), ("backward", backward, (None, True, "recompute")),
                                ("check", check, ("quick", "default", "full")), ("deterministic", deterministic,
-                                                                                (None, True, False))):
+                                                                                (None, True, False)),
+                               ("dtype", dtype, (None, torch.bfloat16, torch.float16)), ("strict", strict, (True, False))):
         if value not in known:
             raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
     if deterministic and backward == "recompute":
         raise ArgumentError("compile", "deterministic", "is True", "be None beside backward='recompute'",
                             hint="PyTorch computes these gradients: torch.use_deterministic_algorithms(True)")
     try:
-        return _compile(function, example_inputs, target, check, backward, deterministic)
+        return _compile_any(function, example_inputs, keywords or {}, (target, check, backward, deterministic), dtype, strict)
     except errors.InternalError:
         raise
     except errors.Error as error:  # somebody's mistake: where we noticed it is of no use
         raise error.with_traceback(None) from None
+
+
+# Refusals that say of a function that it is none of its arguments, or that a trace does not show it: no part of it is one either.
+_OF_ANY_PART = {"spec.elsewhere", "spec.default_dtype", "spec.not_a_function", "spec.other_function", "spec.inputs"}
+
+# Refusals of a function as a whole that say nothing of the attention in it, and beside which refusals of its parts they say more.
+_OF_NO_ATTENTION = {"spec.not_attention": ("spec.run", None), "spec.product": ("spec.run", None),
+                    "spec.dtype": ("spec.run", "inside.no_attention", None)}
+
+
+def _compile_any(function, example_inputs, keywords, options, dtype, strict):
+    """A function that a kernel holds whole by that kernel alone; anything else by its parts (inside/)."""
+    values = example_inputs() if callable(example_inputs) else example_inputs
+    refusal = None
+    if isinstance(function, types.FunctionType) and not keywords and dtype is None:
+        try:
+            call = _compile(function, values, *options)
+        except errors.SpecError as error:
+            if strict or error.code in _OF_ANY_PART:
+                raise
+            refusal = error
+        else:
+            call.plan, call.kernels = Plan(function.__name__, True, 1), (call,)
+            return call
+    elif not callable(function):
+        raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}", "be a function or a module")
+    if not isinstance(values, (tuple, list)):
+        raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}", "be a tuple of the arguments, or give one")
+    from .inside.inside import compile_inside
+    try:
+        call = compile_inside(function, tuple(values), keywords, functools.partial(_compile_part, options), dtype, strict,
+                              learns=options[2] != "recompute")
+    except errors.SpecError as error:
+        if refusal is not None and (refusal.code not in _OF_NO_ATTENTION or error.code in _OF_NO_ATTENTION[refusal.code]):
+            raise refusal from None
+        raise
+    if len(call.kernels) == 1:
+        for name in ("operator", "folder", "certificate", "source"):
+            setattr(call, name, getattr(call.kernels[0], name))
+    return call
+
+
+def _compile_part(options, function, values):
+    """A part of a function. Which parts are refused is kept, too: the largest is tried first in every process."""
+    target, check = options[0] or current_target(), options[1]
+    cache = Cache()
+    key = function_key(Dependencies(function), values, target, check)
+    stem = key and f"{key}.{identity(cache) or 'none'}"
+    known = stem and cache.read("refused_parts", stem)
+    if known and known["kind"] != "SpecError":
+        raise getattr(errors, known["kind"])(known["message"])
+    if known:
+        raise errors.SpecError(known["message"], function.__code__.co_filename if known["line"] else None, known["line"], known["column"],
+                               known["code"], known["hint"])
+    try:
+        return _compile(function, values, *options)
+    except (errors.SpecError, errors.Refuted, errors.Inconclusive) as error:
+        if stem and identity(cache):
+            own = getattr(error, "file", None) == function.__code__.co_filename
+            said = {name: getattr(error, name, None) for name in ("line", "column", "code", "hint")}
+            cache.write("refused_parts", stem, said | {"kind": type(error).__name__, "message": getattr(error, "message", str(error)),
+                                                       "line": said["line"] if own else None})
+        raise
 
 
 def _compile(function, example_inputs, target, check, backward, deterministic):

@@ -91,9 +91,9 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
         queries = q.new_zeros(BATCH, 1 if M == 1 else _QUERIES, H, D)
         example = torch.tensor([KEYS, 300], dtype=torch.int32, device=q.device)
         if function is not None:
-            return compile(cache.specification(function), (queries, *cache.examples(), example))
+            return compile(cache.specification(function), (queries, *cache.examples(), example), strict=True)
         of_heads = None if alibi_slopes is None else alibi_slopes.new_ones(*([BATCH] if alibi_slopes.dim() == 2 else []), H)
-        return compile(cache.specification(cached_attention_of(*kind)), (queries, *cache.examples(), said.scale, example, of_heads))
+        return compile(cache.specification(cached_attention_of(*kind)), (queries, *cache.examples(), said.scale, example, of_heads), strict=True)
 
     kind = (said.causal and M > 1, said.left, said.right, said.softcap, alibi_slopes is not None, bool(return_softmax_lse))
     shape = (q.dtype, k_cache.dtype, v_cache.dtype, q.device, M == 1, H, D, k_cache.shape[2], v_cache.shape[3])

@@ -54,4 +54,4 @@ def _made(function, given, options):
             return x.new_zeros(_BATCH, _LENGTH, *x.shape[2:])
         return x.new_ones(_BATCH, x.shape[1]) if x.dim() == 2 else x.new_ones(x.shape)
 
-    return compile(function, tuple(like(x) for x in given), **options)
+    return compile(function, tuple(like(x) for x in given), strict=True, **options)

@@ -68,7 +68,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
         offsets = torch.tensor(_OFFSETS, dtype=torch.int32, device=q.device)
         examples = (x.new_zeros(1, _OFFSETS[-1], *x.shape[1:]) for x in (q, k, v))
         options = {"deterministic": True} if deterministic else {}
-        return compile(function or packed_attention_of(*kind), given(*examples, offsets, offsets), **options)
+        return compile(function or packed_attention_of(*kind), given(*examples, offsets, offsets), strict=True, **options)
 
     kind = (said.softcap, alibi_slopes is not None, bool(return_attn_probs))
     shape = (q.dtype, k.dtype, v.dtype, q.device, *q.shape[1:], *k.shape[1:], v.shape[-1], bool(deterministic))

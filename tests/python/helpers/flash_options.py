@@ -27,7 +27,7 @@ def compiled(monkeypatch):
     """Functions run as they are, rows without a key as a kernel has them; gives those that would have been compiled."""
     functions = []
 
-    def compile(function, example_inputs, **options):
+    def compile(function, example_inputs, *, strict=False, **options):
         functions.append((function, example_inputs, options))
         return lambda *inputs: torch.utils._pytree.tree_map(torch.nan_to_num, function(*inputs))
 
