@@ -4,6 +4,7 @@
 #include "operator/recognise/roles.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -48,6 +49,15 @@ class Assigner {
     for (const ProductParts& p : parts_.more)
       if (!further_product(p)) return std::nullopt;
     for (const std::string& x : output_) form_.output_dims.push_back(roles_.index_names.at(x));
+    if (form_.output_dims.back() != "d") {
+      blamed_ = elements_.graph().outputs[0];
+      refuse(
+          "spec.operand",
+          fmt::format("the output is [{}], and what a kernel writes ends with the head dimension",
+                      fmt::join(form_.output_dims, ", ")),
+          "return it with the head dimension last, and permute it outside");
+      return std::nullopt;
+    }
     name_dims();
     return roles_;
   }

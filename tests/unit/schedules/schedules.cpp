@@ -62,7 +62,7 @@ TEST(Lines, that_are_read_before_they_are_set_are_found) {
 INSTANTIATE_TEST_SUITE_P(
     Program, RightInEveryOrder,
     testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal", "full_decode",
-                    "prefix_lm_decode", "full_bwd", "full_wide_bwd", "full_mla_bwd",
+                    "prefix_lm_decode", "paged_decode", "full_bwd", "full_wide_bwd", "full_mla_bwd",
                     "full_sm80_bwd", "causal_bwd", "weights_bwd", "divided_bwd", "log_sums_bwd",
                     "softcap_bwd", "learned_bwd", "table_bwd", "pairs_bwd", "epilogue_bwd",
                     "turns_bwd", "full_wide_turns_bwd", "causal_bn80", "prefix_lm", "alibi",
@@ -84,8 +84,8 @@ TEST(OneThread, does_nothing_that_needs_its_warp_its_warpgroup_or_its_block) {
 }
 
 TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
-  for (const char* name :
-       {"full", "gemm", "attention_bwd", "ping_pong", "queue", "full_decode", "prefix_lm_decode"}) {
+  for (const char* name : {"full", "gemm", "attention_bwd", "ping_pong", "queue", "full_decode",
+                           "prefix_lm_decode", "paged_decode"}) {
     const exec::ScheduleReport r = report_of(edited(name, "element", "element"), true);
     EXPECT_EQ(code_of(r), "(none)");
     EXPECT_TRUE(r.closed) << name << ": " << r.not_closed;
