@@ -151,6 +151,10 @@ def _compile_any(function, example_inputs, keywords, options, dtype, strict):
         if refusal is not None and (refusal.code not in _OF_NO_ATTENTION or error.code in _OF_NO_ATTENTION[refusal.code]):
             raise refusal from None
         raise
+    outside = sum(not o.where.startswith("kernel") for o in call.plan.operators)
+    if outside:
+        print(f"kernelwright: {call.plan.name}: {outside} operators run in PyTorch around {call.plan.kernels} "
+              f"kernel{'s' * (call.plan.kernels != 1)}; `plan` says which, and why", file=sys.stderr)
     if len(call.kernels) == 1:
         for name in ("operator", "folder", "certificate", "source"):
             setattr(call, name, getattr(call.kernels[0], name))

@@ -40,9 +40,11 @@ def test_a_kernel_is_made_of_the_largest_part(name, inner):
     assert_same(fast(*more, **keywords), module(*more, **keywords), limit=2e-3)
 
 
-def test_what_is_refused_stays_outside_with_the_reason():
+def test_what_is_refused_stays_outside_with_the_reason(capsys):
     module = Llama().bfloat16()
     fast = compiled(module, hidden(2, 40))
+    outside = sum(o.where in ("before", "behind") for o in fast.plan.operators)
+    assert f"kernelwright: Llama: {outside} operators run in PyTorch around 1 kernel; `plan` says which" in capsys.readouterr().err
     assert {"neg", "cat", "scaled_dot_product_attention"} <= set(kernels_operators(fast))
     sine = next(o for o in fast.plan.operators if o.name == "sin")
     assert sine.where == "before" and "attention_modules.py:" in sine.place and sine.reason
