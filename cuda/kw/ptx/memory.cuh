@@ -118,15 +118,6 @@ KW_DEVICE void bar_arrive(u32 id, u32 threads) {
 
 // PTX ISA 9.7.9.27.1, cp.async.bulk.tensor. The destination is 128-byte aligned; out-of-range
 // elements are read as zero and not written.
-KW_DEVICE void tma_load(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row,
-                        u64 hint) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(dst),
-      "l"(map), "r"(0), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(bar), "l"(hint)
-      : "memory");
-}
-// The same of a box that is one panel, or some of its rows.
 KW_DEVICE void tma_load_panel(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row, int panel,
                               u64 hint) {
   asm volatile(
@@ -134,6 +125,10 @@ KW_DEVICE void tma_load_panel(u32 dst, const OpaqueMap* map, u32 bar, int batch,
       ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(dst),
       "l"(map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(bar), "l"(hint)
       : "memory");
+}
+// The same of a box that begins with the first panel.
+KW_DEVICE void tma_load(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row, u64 hint) {
+  tma_load_panel(dst, map, bar, batch, head, row, 0, hint);
 }
 // The same for several CTAs at once: box and bytes go to the same place of each in `ctas`, one bit a
 // CTA, and to the barrier at the same place there. `panel` is the first panel of the box.

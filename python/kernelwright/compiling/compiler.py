@@ -128,6 +128,9 @@ _OF_NO_ATTENTION = {"spec.not_attention": ("spec.run", None), "spec.product": ("
 def _compile_any(function, example_inputs, keywords, options, dtype, strict):
     """A function that a kernel holds whole by that kernel alone; anything else by its parts (inside/)."""
     values = example_inputs() if callable(example_inputs) else example_inputs
+    if not isinstance(values, (tuple, list)):
+        raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
+                            "be a tuple of the function's arguments, or give one")
     refusal = None
     if isinstance(function, types.FunctionType) and not keywords and dtype is None:
         try:
@@ -141,8 +144,6 @@ def _compile_any(function, example_inputs, keywords, options, dtype, strict):
             return call
     elif not callable(function):
         raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}", "be a function or a module")
-    if not isinstance(values, (tuple, list)):
-        raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}", "be a tuple of the arguments, or give one")
     from .inside.inside import compile_inside
     try:
         call = compile_inside(function, tuple(values), keywords, functools.partial(_compile_part, options), dtype, strict,
@@ -184,14 +185,7 @@ def _compile_part(options, function, values):
         raise
 
 
-def _compile(function, example_inputs, target, check, backward, deterministic):
-    values = example_inputs() if callable(example_inputs) else example_inputs
-    if not isinstance(values, (tuple, list)):
-        raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
-                            "be a tuple of the function's arguments, or give one")
-    if not isinstance(function, types.FunctionType):
-        raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}",
-                            "be a function", "of a module or a method, write a function that is given its tensors")
+def _compile(function, values, target, check, backward, deterministic):
     here, target = target is None, target or current_target()
     cache, reached = Cache(), Dependencies(function)
     def made(training, deterministic=False, values=values):

@@ -62,11 +62,12 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None
         raise ArgumentError(name, "function", "is given beside options of FlashAttention's", "have them in it")
     new = 0 if k is None else k.shape[1]
     if check_inputs:
-        for entry, length in enumerate(lengths.tolist()):
+        held = lengths.tolist()
+        for entry, length in enumerate(held):
             if not 0 <= length <= N - new:
                 raise ArgumentError(name, "cache_seqlens", f"is {length} for entry {entry}" + (f", and {new} keys are new" if new else ""),
                                     f"leave all keys within the {N} that the cache has room for")
-        cache.refuse(name, [length + new for length in lengths.tolist()])
+        cache.refuse(name, [length + new for length in held])
     if rotary_cos is not None or rotary_sin is not None:
         if k is None or rotary_cos is None or rotary_sin is None:
             raise ArgumentError(name, "rotary_cos", "is given without all of rotary_sin, k and v", "be given with them, or not at all")

@@ -43,9 +43,10 @@ class Pages:
     """k [pages, rows, G, D], v [pages, rows, G, V], and the numbers of each sequence's pages, int32 [B, entries]."""
 
     def __init__(self, function, q, k, v, table):
-        integers(function, "block_table", table, (q.shape[0], table.shape[1] if table.dim() == 2 else 0), q.device)
+        entries = table.shape[1] if isinstance(table, torch.Tensor) and table.dim() == 2 else 0
+        integers(function, "block_table", table, (q.shape[0], entries), q.device)
         self.k, self.v, self.table, self.rows = k, v, table, k.shape[1]
-        self.keys = table.shape[1] * self.rows
+        self.keys = entries * self.rows
         self.kind = ("pages", self.rows)
         if self.rows not in (16, 32) and self.rows % 64:
             raise ArgumentError(function, "k_cache", f"has pages of {self.rows} rows", "have pages of 16, 32, or a multiple of 64")

@@ -20,17 +20,23 @@ using tl::Stmt;
 
 namespace {
 
-// Elements of argument[indices]: how far apart neighbours in b, head, row and d are.
+// Elements of argument[indices]: how far apart neighbours in b, head, row and d are. Of pages,
+// which a kernel has where others have the batch, neighbours among pages and in one.
 struct Strides {
   int64_t b = 0, head = 0, row = 0, d = 0;
 };
 
 Strides strides_of(const Operand& operand, const Tensor& t, const char* row) {
+  const std::optional<spec::Pages> pages = spec::pages_of(operand);
   Strides s;
   int64_t stride = t.count();
   for (size_t n = 0; n < operand.indices.size(); ++n) {
     stride = t.shape[n] ? stride / t.shape[n] : 0;
     const spec::ExprPtr& e = operand.indices[n];
+    if (pages && (n == pages->page || n == pages->row)) {
+      (n == pages->page ? s.b : s.row) = stride;
+      continue;
+    }
     if (e->kind == Kind::binary) s.head = stride;  // h // (H // G): the key head
     if (e->kind != Kind::index) continue;
     (e->name == "b" ? s.b : e->name == "h" ? s.head : e->name == row ? s.row : s.d) = stride;
@@ -71,33 +77,14 @@ const Stmt* range_statement(const tl::Program& program) {
 
 }  // namespace
 
-namespace {
-// Pages as a kernel has them: [pages, heads, rows of a page, D].
-Tensor gather_pages(const Operand& operand, const spec::Pages& pages, const Tensor& from,
-                    const std::vector<int64_t>& heads, int64_t D) {
-  int64_t of_page = 0, of_row = 0, of_head = 0, of_d = 0, stride = 1;
-  for (size_t n = operand.indices.size(); n-- > 0; stride *= from.shape[n])
-    (n == pages.page                                        ? of_page
-     : n == pages.row                                       ? of_row
-     : spec::mentions(operand.indices[n], Kind::index, "d") ? of_d
-                                                            : of_head) = stride;
-  Tensor to(from.dtype, {from.shape[pages.page], int64_t(heads.size()), pages.rows, D});
-  double* out = to.values.data();
-  for (int64_t page = 0; page < from.shape[pages.page]; ++page)
-    for (const int64_t h : heads)
-      for (int64_t r = 0; r < pages.rows; ++r)
-        for (int64_t d = 0; d < D; ++d)
-          *out++ = from.values[page * of_page + h * of_head + r * of_row + d * of_d];
-  return to;
-}
-}  // namespace
-
 Tensor gather(const Operand& operand, const Problem& problem, const char* row,
               const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D) {
-  if (const std::optional<spec::Pages> pages = spec::pages_of(operand))
-    return gather_pages(operand, *pages, problem.tensors.at(operand.argument), heads, D);
   const Tensor& from = problem.tensors.at(operand.argument);
   const Strides s = strides_of(operand, from, row);
+  if (const std::optional<spec::Pages> pages = spec::pages_of(operand)) {
+    B = from.shape[pages->page];
+    rows = pages->rows;
+  }
   Tensor to(from.dtype, {B, int64_t(heads.size()), rows, D});
   double* out = to.values.data();
   for (int64_t b = 0; b < B; ++b)

@@ -27,8 +27,7 @@ bool add(const Shape& shape, const spec::Capture& capture, ProofWriter& writer,
   std::map<std::string, int64_t> sizes = capture.cases.front().sizes;
   const std::pair<const spec::Size*, int64_t> wanted[] = {
       {&form.B, shape.B}, {&form.M, shape.M}, {&form.N, shape.N}, {&form.D, shape.K}};
-  for (const auto& [size, value] : wanted)
-    if (!size->name.empty()) sizes[size->name] = value;
+  for (const auto& [size, value] : wanted) spec::give(*size, value, sizes);
   spec::Draws draws = capture.cases.front().draws;
   draws.seed += 1000 + shape.M;
   const auto problem = spec::make_problem(form, sizes, draws, diagnostics);

@@ -51,8 +51,8 @@ class RmsNorm : public Family {
                   Diagnostics& diagnostics) {
     const spec::Form& form = capture.form;
     std::map<std::string, int64_t> sizes = capture.cases.front().sizes;
-    if (!form.B.name.empty()) sizes[form.B.name] = shape.B;
-    if (!form.M.name.empty()) sizes[form.M.name] = shape.M;
+    spec::give(form.B, shape.B, sizes);
+    spec::give(form.M, shape.M, sizes);
     spec::Draws draws = capture.cases.front().draws;
     draws.seed += 1000 + shape.M;
     const auto problem = spec::make_problem(form, sizes, draws, diagnostics);

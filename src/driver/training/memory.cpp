@@ -19,7 +19,7 @@ std::map<std::string, int64_t> sample(const spec::Form& form) {
   std::map<std::string, int64_t> sizes;
   for (const auto& [size, value] :
        {std::pair(form.N, kSampleRows), {form.M, kSampleRows}, {form.B, int64_t{1}}})
-    if (!size.name.empty()) sizes[size.name] = value;
+    spec::give(size, value, sizes);
   return sizes;
 }
 

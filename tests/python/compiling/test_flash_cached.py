@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused_by_its_name(compiled):  # noqa: F811
     q, k, v = operands(1)
     new = torch.randn(2, 1, 2, 16), torch.randn(2, 1, 2, 8)
     angles = torch.ones(11, 3)
-    for more, words in (({"block_table": torch.ones(1)}, r"block_table is float32 \[1\]; it should be int32 \[2, 0\]"), ({"cache_batch_idx": torch.ones(1)}, "cache_batch_idx is given"),
+    for more, words in (({"block_table": [[0, 1]]}, "block_table is a list; it should be an int32 tensor"), ({"block_table": torch.ones(1)}, r"block_table is float32 \[1\]; it should be int32 \[2, 0\]"), ({"cache_batch_idx": torch.ones(1)}, "cache_batch_idx is given"),
                         ({"num_splits": 3}, "num_splits is given"), ({"k": new[0]}, "v is None; it should be given, as k is"),
                         ({"k": new[0], "v": new[1][:, :, :1]}, r"v is float32 \[2, 1, 1, 8\]; it should be float32 \[2, 1, 2, 8\], as v_cache"),
                         ({"rotary_cos": angles, "rotary_sin": angles}, "rotary_cos is given without all of rotary_sin, k and v"),

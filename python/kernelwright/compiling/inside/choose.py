@@ -74,10 +74,10 @@ class Chooser:
         """What changes rows by a parameter that is learned: the weight of a norm has no gradient from a kernel."""
         learned = {node for node, i in self.whole.inputs.items() if i.kind == "held" and getattr(i.value, "requires_grad", False)}
         return {node: "it changes rows by a parameter that requires a gradient, and no kernel gives that; requires_grad_(False) takes it in"
-                for node in regions._ancestors(core) if learned & set(node.all_input_nodes) and operator_name(node) not in cores.PRODUCTS}
+                for node in regions.ancestors(core) if learned & set(node.all_input_nodes) and operator_name(node) not in cores.PRODUCTS}
 
     def _function(self, region):
-        behind = regions._descendants_of_all(region.outputs)
+        behind = regions.descendants_of_all(region.outputs)
         for node in region.inputs:
             if node in behind:
                 raise SpecError(f"{operator_name(node)} is made of what the attention gives, and comes into it", code="inside.cycle")

@@ -44,9 +44,8 @@ class _Composer:
         self._leaves()
         self._modes()
         steps = self._steps()
-        first = next((self.names[n] for n in self.names if n in self.whole.inputs and self.whole.inputs[n].kind == "given"), None)
         self._held(steps)
-        writer = Writer(self.names, self.device, f"{first}.device" if first else "torch.device('cpu')", bind=self._bind)
+        writer = Writer(self.names, self.device, self._device_text(), bind=self._bind)
         for key, name in [*self.reserved.items(), *((k, k) for k in self.space)]:
             self.names.setdefault(("reserved", key), name)
         for step in steps:
@@ -97,9 +96,9 @@ class _Composer:
                 self._same(first[id(leaf)], name)
             first.setdefault(id(leaf), name)
             self.names[node] = name
+        self.space["constant_"] = _constant_of(self.whole.name)
         for n, (text, value) in enumerate(self.fixed):
             self.space[f"fixed_{n}_"] = value
-            self.space["constant_"] = _constant_of(self.whole.name)
             self.head.insert(0, f"if {text} is not fixed_{n}_ and (isinstance({text}, Tensor_) or {text} != fixed_{n}_): "
                                 f"constant_({text!r}, {text}, fixed_{n}_)")
         given = {node: name for node, name in self.names.items() if node in self.whole.inputs}
@@ -207,7 +206,7 @@ class _Composer:
 
     def _device_text(self):
         first = next((self.names[n] for n in self.names if n in self.whole.inputs and self.whole.inputs[n].kind == "given"), None)
-        return f"{first}.device" if first else "'cpu'"
+        return f"{first}.device" if first else "torch.device('cpu')"
 
     def _owner(self, module):
         return self.bound.setdefault(id(module), f"module_{len(self.bound)}_")
@@ -299,8 +298,6 @@ class _Composer:
         call.__module__ = getattr(self.whole.target, "__module__", __name__)
         call.__doc__ = getattr(self.whole.target, "__doc__", None)
         return call
-
-
 
 
 def _accessor(key):

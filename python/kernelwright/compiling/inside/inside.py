@@ -160,12 +160,12 @@ class _Reasons:
             return "a product with weights"
         if cores.is_view(node):
             return "it says where rows lie: the kernel reads any strides"
-        if node in regions._NEVER or name in regions._NEVER:
+        if node in regions.NEVER or name in regions.NEVER:
             return "no operator on an attention's rows or scores"
         ahead = next((n for n in node.users if n in self.said or operator_name(n) in cores.PRODUCTS), None)
         if ahead is not None:
             return f"it comes before {operator_name(ahead)}, which is outside"
-        if not any(node in regions._descendants_of_all(c.region.outputs) for c in self.chosen):
+        if not any(node in regions.descendants_of_all(c.region.outputs) for c in self.chosen):
             wider = next((why for why in self.general.values() if why), None)
             return f"a larger part was refused: {wider}" if wider else "it comes before what is outside"
         return "it comes behind what is outside"

@@ -5,8 +5,6 @@ The trace keeps the frames that were active when an operator was called. The use
 transformers', has no such frame; then it is the innermost outside of PyTorch, or else of any.
 """
 
-import functools
-import linecache
 import os
 import re
 import traceback
@@ -38,8 +36,3 @@ def place_of(of, file=None):
 def short(place):
     """"model.py:31", or "" """
     return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
-
-
-@functools.cache
-def line_text(place):
-    return linecache.getline(*place).strip() if place else ""

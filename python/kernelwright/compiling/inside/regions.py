@@ -19,7 +19,7 @@ from .effects import is_random
 from .text import is_size, operator_name
 
 # What no kernel's rows can change by, whatever stands around it.
-_NEVER = {"topk", "sort", "argsort", "cumsum", "cumprod", "nonzero", "unique", "unique2", "_unique2", "masked_select", "bernoulli", "rand",
+NEVER = {"topk", "sort", "argsort", "cumsum", "cumprod", "nonzero", "unique", "unique2", "_unique2", "masked_select", "bernoulli", "rand",
           "randn", "randint", "rand_like", "randn_like", "multinomial", "dropout", "native_dropout", "batch_norm", "group_norm",
           "instance_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "interpolate", "upsample_nearest2d", "pixel_shuffle", "unfold",
           "im2col", "index_copy", "index_put", "scatter", "scatter_add", "slice_scatter", "select_scatter", "roll", "flip", "cross_entropy_loss",
@@ -52,7 +52,7 @@ def grow(core, graph, sizes, level="all", banned=frozenset()):
     shared = _of_products(graph)
     # Backwards, from the last to the first, so that all users of a node are known when it is looked at.
     if level != "core":
-        side = _ancestors(core)
+        side = ancestors(core)
         for node in reversed(list(graph.nodes)):
             if node in inside or node in banned or not any(user in inside for user in node.users):
                 continue
@@ -67,7 +67,7 @@ def grow(core, graph, sizes, level="all", banned=frozenset()):
 def _may(node, level, of_rows):
     """Whether growth takes an operator. `of_rows`: it changes what comes to a product of scores, or the values."""
     name = operator_name(node)
-    if node.op != "call_function" or is_size(node) or name in cores.PRODUCTS or name == cores.FUSED or name in _NEVER:
+    if node.op != "call_function" or is_size(node) or name in cores.PRODUCTS or name == cores.FUSED or name in NEVER:
         return False
     if not isinstance(node.target, torch._ops.OpOverload) and node.target is not operator.getitem or is_random(node):
         return False
@@ -91,7 +91,7 @@ def _of_products(graph):
     return found
 
 
-def _ancestors(core):
+def ancestors(core):
     """What rows are made of: everything before the factors of scores, and before the values."""
     waiting = [x for first in core.first for x in cores.factors(first) if isinstance(x, torch.fx.Node)]
     waiting += [x for x in cores.factors(core.last) if isinstance(x, torch.fx.Node) and x not in core.nodes]
@@ -141,7 +141,7 @@ def _folds(before, node):
 def _may_follow(node, level):
     name = operator_name(node)
     value = node.meta.get("val")
-    if node.op != "call_function" or not isinstance(value, torch.Tensor) or name in _SUMS | _TABLES | _NEVER or name in cores.PRODUCTS:
+    if node.op != "call_function" or not isinstance(value, torch.Tensor) or name in _SUMS | _TABLES | NEVER or name in cores.PRODUCTS:
         return False
     if name == cores.FUSED or not isinstance(node.target, torch._ops.OpOverload) or name in ("cat", "stack", "dropout"):
         return False
@@ -209,9 +209,9 @@ def _needed(core, inside):
 
 def _twice(core, inside):
     """What is made inside and outside alike, because it is of positions and parameters and costs nothing: masks of several layers."""
-    after = _descendants_of_all(core.first) | set(core.first)
+    after = descendants_of_all(core.first) | set(core.first)
     return {node for node in inside if node not in after}
 
 
-def _descendants_of_all(nodes):
+def descendants_of_all(nodes):
     return set().union(*map(_descendants, nodes))

@@ -61,14 +61,12 @@ class Pager {
                         "pass it as torch.int32");
   }
 
-  // A tile of keys is made up of pages, or is a part of one, in groups of the copy engine's 8 rows.
   bool fits_a_tile() {
     const int64_t keys = constant(edit_.program, f_.key_tile).value_or(0);
     std::vector<std::string> fit;
     for (int64_t rows = 8; rows <= keys; rows += 8)
       if (keys % rows == 0) fit.push_back(std::to_string(rows));
-    if (keys > 0 && pages_.rows % 8 == 0 && (keys % pages_.rows == 0 || pages_.rows % keys == 0))
-      return true;
+    if (fits_tiles(pages_, keys)) return true;
     const spec::Argument* given = edit_.form.argument(edit_.term.k.argument);
     return edit_.refuse(
         "transfer.pages", given ? given->span : Span{},
@@ -158,6 +156,10 @@ class Pager {
 };
 
 }  // namespace
+
+bool fits_tiles(const spec::Pages& pages, int64_t keys) {
+  return keys > 0 && pages.rows % 8 == 0 && (keys % pages.rows == 0 || pages.rows % keys == 0);
+}
 
 bool rule_pages(Edit& edit) { return edit.table.empty() || Pager(edit).apply(); }
 

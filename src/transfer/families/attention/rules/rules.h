@@ -29,4 +29,8 @@ bool rule_invariant(Edit& edit);   // what is one value in every tile is compute
 bool rule_order(Edit& edit);       // which blocks of the output come first
 bool rule_queue(Edit& edit);       // who works on which
 
+// Whether tiles of so many keys are made up of whole pages, or are parts of one, in groups of the
+// copy engine's 8 rows.
+bool fits_tiles(const spec::Pages& pages, int64_t keys);
+
 }  // namespace kw::transfer

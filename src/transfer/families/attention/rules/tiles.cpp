@@ -137,8 +137,7 @@ bool has_constants_of_its_own(Edit& edit, const Dims& own) {
   return true;
 }
 
-// Whether tiles of keys are made up of whole pages, or are parts of one. Null: those of the
-// program.
+// Whether the keys lie in no pages, or in some that fit these tiles. Null: those of the program.
 bool fits_pages(Edit& edit, const Tiles* tiles) {
   const std::optional<spec::Pages> pages = spec::pages_of(edit.term.k);
   if (!pages) return true;
@@ -147,7 +146,7 @@ bool fits_pages(Edit& edit, const Tiles* tiles) {
   if (tiles)
     for (const Constant& c : tiles->constants)
       if (const int64_t* n = std::get_if<int64_t>(&c.value); n && c.name == name) rows = *n;
-  return rows > 0 && (rows % pages->rows == 0 || pages->rows % rows == 0);
+  return fits_tiles(*pages, rows);
 }
 
 // What to try for these dimensions, best first; null stands for the constants as they are.
