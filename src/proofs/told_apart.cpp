@@ -34,9 +34,8 @@ std::string not_told_apart(
     const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
     const std::map<std::string, Term>& sizes, const std::vector<std::string>& drawn,
     const std::function<Question(const Use&, const std::string& claim)>& of_kept) {
-  const auto proved = [&](const Question& q) {
-    return solver.ask(q, kEach).answer == Answer::proved;
-  };
+  const auto answer = [&](const Question& q) { return solver.ask(q, kEach).answer; };
+  const auto proved = [&](const Question& q) { return answer(q) == Answer::proved; };
   std::map<std::string, bool> none;  // questions whether cases keep anything there
   for (const Term& s : specified) {
     if (is_plain(s, uses)) continue;
@@ -51,7 +50,8 @@ std::string not_told_apart(
     for (const Use& u : uses.all) {
       if (s.sort != u.term.sort || s.text == u.term.text) continue;
       const Question same = of_kept(u, fmt::format("(= {} {})", u.term.text, s.text));
-      if (!proved(in_cases(same))) continue;
+      // Not decided is not told apart.
+      if (answer(in_cases(same)) == Answer::refuted) continue;
       // Where no case is so small, sizes are fixed beyond, and cases have them.
       const Question nothing = in_cases(of_kept(u, "false"));
       const auto [known, first] = none.try_emplace(Solver::text(nothing, kEach));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -21,10 +22,6 @@ namespace {
 
 // The most that waits in one socket: twice net.core.wmem_max, where nobody has raised it far.
 constexpr uint64_t kMostOfSocket = uint64_t{8} << 20;
-
-std::string path_of(pid_t pid, const char* what) {
-  return "/proc/" + std::to_string(pid) + "/" + what;
-}
 
 // The bytes of a line "Word:  123 kB"; 0 where there is none.
 uint64_t told(const std::string& file, const std::string& word) {
@@ -52,11 +49,13 @@ struct Held {
   }
 };
 
-void add_files(pid_t pid, Held& held) {
-  const std::string folder = path_of(pid, "fd");
+// `process` is its folder in /proc here and below.
+void add_files(const std::string& process, Held& held) {
+  const std::string folder = process + "/fd";
   DIR* open = opendir(folder.c_str());
   if (!open) {
-    held.silent = true;
+    held.silent =
+        held.silent || (errno != ENOENT && errno != ESRCH);  // who has ended holds nothing
     return;
   }
   while (const dirent* entry = readdir(open)) {
@@ -73,9 +72,9 @@ void add_files(pid_t pid, Held& held) {
 }
 
 // (device, where it is mounted) of each tmpfs that a process sees.
-std::map<dev_t, std::string> temporary_systems(pid_t pid) {
+std::map<dev_t, std::string> temporary_systems(const std::string& process) {
   std::map<dev_t, std::string> out;
-  std::ifstream in(path_of(pid, "mountinfo"));  // proc(5): "36 35 98:0 /root /mount ... - type ..."
+  std::ifstream in(process + "/mountinfo");  // proc(5): "36 35 98:0 /root /mount ... - type ..."
   std::string line;
   while (std::getline(in, line)) {
     if (line.find(" - tmpfs ") == std::string::npos) continue;
@@ -90,15 +89,15 @@ std::map<dev_t, std::string> temporary_systems(pid_t pid) {
 }
 
 void add_systems(const ProcessTree& tree, Held& held) {
-  const std::map<dev_t, std::string> ours = temporary_systems(getpid());
+  const std::map<dev_t, std::string> ours = temporary_systems("/proc/self");
   std::set<std::string> seen;
-  for (const pid_t pid : tree.processes) {
+  for (const std::string& process : tree.folders) {
     char space[64];
-    const ssize_t n = readlink(path_of(pid, "ns/mnt").c_str(), space, sizeof space);
+    const ssize_t n = readlink((process + "/ns/mnt").c_str(), space, sizeof space);
     if (n > 0 && !seen.insert(std::string(space, n)).second) continue;
-    for (const auto& [device, mount] : temporary_systems(pid)) {
+    for (const auto& [device, mount] : temporary_systems(process)) {
       struct statfs found;
-      if (ours.contains(device) || statfs((path_of(pid, "root") + mount).c_str(), &found) != 0 ||
+      if (ours.contains(device) || statfs((process + "/root" + mount).c_str(), &found) != 0 ||
           found.f_type != TMPFS_MAGIC)
         continue;
       held.systems[device] = (found.f_blocks - found.f_bfree) * found.f_bsize;
@@ -107,8 +106,8 @@ void add_systems(const ProcessTree& tree, Held& held) {
 }
 
 // Whether a process has mapped a file in memory that it, or another, has closed.
-bool maps_what_is_closed(pid_t pid, const Held& held) {
-  std::ifstream in(path_of(pid, "maps"));  // "begin-end rwxp offset dev inode   path"
+bool maps_what_is_closed(const std::string& process, const Held& held) {
+  std::ifstream in(process + "/maps");  // "begin-end rwxp offset dev inode   path"
   std::string line;
   while (std::getline(in, line)) {
     const bool unnamed = line.find(" /dev/zero (deleted)") != std::string::npos ||
@@ -136,7 +135,7 @@ bool MemoryWatch::beyond(const ProcessTree& tree, uint64_t limit) {
   shared_ = std::min(shared_, shared_now());
   available_ = std::max(available_, available_now());
   Held held;
-  for (const pid_t pid : tree.processes) add_files(pid, held);
+  for (const std::string& process : tree.folders) add_files(process, held);
   add_systems(tree, held);
   const uint64_t files = held.bytes(), grown = above(shared_now(), shared_);
   const uint64_t waiting =
@@ -145,7 +144,8 @@ bool MemoryWatch::beyond(const ProcessTree& tree, uint64_t limit) {
 
   const MemoryOfTree pages = memory_of(tree);
   bool silent = held.silent || held.sockets > 0 || pages.silent;
-  for (const pid_t pid : tree.processes) silent = silent || maps_what_is_closed(pid, held);
+  for (const std::string& process : tree.folders)
+    silent = silent || maps_what_is_closed(process, held);
   // What is mapped of the files is among the pages, too: no less than the larger, and no more than
   // both, of which the machine says how much.
   const uint64_t least = std::max(files, pages.shared);

@@ -8,12 +8,16 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace kw {
 
 struct ProcessTree {
   std::vector<pid_t> processes;  // the root first
+  // Of each, what /proc tells of it: "/proc/PID", or where its first thread has ended and others go
+  // on, "/proc/PID/task/TID".
+  std::vector<std::string> folders;
   int64_t threads = 0;
   std::vector<uint64_t> resident;  // bytes of each
   uint64_t resident_bytes = 0;     // of all: pages that several share count for each
