@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 
 namespace kw::proofs {
 
@@ -71,6 +74,40 @@ std::vector<std::string> values_of(const std::string& text, const std::vector<st
   }
   return out;
 }
+
+// What has been asked in this process, with the replies. The same text has the same reply, as
+// effort is counted in steps; and programs that differ in one statement are asked mostly the same.
+class Replies {
+ public:
+  static Replies& of_this_process() {
+    static Replies all;
+    return all;
+  }
+
+  std::optional<Reply> find(const std::string& key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = kept_.find(key);
+    if (found == kept_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  void keep(std::string key, const Reply& reply) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bytes_ += key.size();
+    if (bytes_ > kMostBytes) {
+      kept_.clear();
+      bytes_ = key.size();
+    }
+    kept_.emplace(std::move(key), reply);
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, Reply> kept_;
+  size_t bytes_ = 0;  // of the keys
+};
 
 }  // namespace
 
@@ -141,6 +178,16 @@ Reply Solver::ask(const Question& question, int64_t effort) const {
 }
 
 Reply Solver::ask(const Question& question, int64_t effort, const char* decide) const {
+  std::string key = fmt::format("{} {}", static_cast<const void*>(z3_), decide);
+  for (const std::string& term : question.shown) key += term + " ";
+  key += text(question, effort);
+  if (const std::optional<Reply> known = Replies::of_this_process().find(key)) return *known;
+  Reply reply = answered(question, effort, decide);
+  Replies::of_this_process().keep(std::move(key), reply);
+  return reply;
+}
+
+Reply Solver::answered(const Question& question, int64_t effort, const char* decide) const {
   void* config = z3_->mk_config();
   void* context = z3_->mk_context(config);
   z3_->set_error_handler(context, leave_it_to_the_text);

@@ -47,6 +47,7 @@ class Solver {
 
  private:
   Reply ask(const Question& question, int64_t effort, const char* decide) const;
+  Reply answered(const Question& question, int64_t effort, const char* decide) const;
 
   struct Functions;
   const Functions* z3_ = nullptr;
