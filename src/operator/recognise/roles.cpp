@@ -43,8 +43,9 @@ class Assigner {
     roles_.v = operand(parts_.v);
     // In v the fresh d is not used; the output's own dimension is called d too.
     if (!check_operands() || !has_own_sizes()) return std::nullopt;
-    if (!set_rows(roles_.q, parts_.q_row, "i") || !set_rows(roles_.k, parts_.k_row, "j") ||
-        !set_rows(roles_.v, parts_.v_row, "j"))
+    if (!one_row_for_all_columns(roles_.q, parts_.q_row) ||
+        !one_row_for_all_columns(roles_.k, parts_.k_row) || !set_rows(roles_.q, parts_.q_row, "i") ||
+        !set_rows(roles_.k, parts_.k_row, "j") || !set_rows(roles_.v, parts_.v_row, "j"))
       return std::nullopt;
     for (const ProductParts& p : parts_.more)
       if (!further_product(p)) return std::nullopt;
@@ -230,6 +231,20 @@ class Assigner {
     Operand out{read->name, {}, std::nullopt};
     for (const ExprPtr& a : read->args) out.indices.push_back(roles_.rename(a));
     return out;
+  }
+
+  // A score is the same for every column of the output; where it is not, a dimension holds heads.
+  bool one_row_for_all_columns(const Operand& operand, const std::optional<RowMap>& row) {
+    for (const auto& [x, role] : roles_.index_names)
+      if (role == "d" && row && at_index(row->element, x))
+        return refuse(
+            "spec.heads",
+            fmt::format("{} is read at other places for other columns of the output: its last "
+                        "dimension, or the output's, holds several heads",
+                        operand.argument),
+            "a kernel takes heads in a dimension of their own, [B, S, H, D] or [B, H, S, D]: split "
+            "them before, and give those; kernelwright.compile does so by itself");
+    return true;
   }
 
   // What the operand's rows become, with h as the operand's own head.

@@ -59,6 +59,16 @@ def factors(node):
     return list(node.args[:3 if name == FUSED else 2])
 
 
+def widths(core):
+    """Sizes of the dimensions that scores are summed over, and of the values' last: what a kernel's head dimensions are."""
+    out = [core.last.meta["val"].shape[-1]]
+    for first in core.first:
+        name, (q, k) = operator_name(first), factors(first)[:2]
+        if name != "einsum":
+            out += [q.meta["val"].shape[-1], k.meta["val"].shape[-1 if name == FUSED else -2]]
+    return out
+
+
 def _activations(graph, inputs):
     """Nodes that are made of what a call gives."""
     found = set()

@@ -36,6 +36,9 @@ def compile_inside(target, args, keywords, compile_function, dtype, strict, lear
 def _compile_inside(target, args, keywords, compile_function, dtype, strict, learns):
     traced = whole.export(target, args, keywords)
     found = cores.find(traced.graph, traced.inputs)
+    if constant := whole.widths_of_heads(traced, found):
+        traced = whole.export(target, args, keywords, constant)
+        found = cores.find(traced.graph, traced.inputs)
 
     def place(node):
         return place_of(node, traced.file)

@@ -26,7 +26,7 @@ from ...capture.dependencies import Dependencies
 from ...capture.diagnostic import Problem, first_line_of
 from ...capture.load import UserSpec
 from ...errors import SpecError
-from . import effects
+from . import cores, effects
 from .inline import inline
 from .places import place_of
 from .text import operator_name
@@ -113,8 +113,10 @@ def place_of_target(target):
     return live_function.place_of(code_of(target))
 
 
-def export(target, args, keywords):
-    """Traces a target. Raises SpecError where it cannot be traced, asks where it runs, or writes into what others see."""
+def export(target, args, keywords, constant=frozenset()):
+    """Traces a target. Raises SpecError where it cannot be traced, asks where it runs, or writes into what others see.
+
+    constant: which sizes of what a call gives are those of the example, {(its place among the tensors, dimension)}; others are open."""
     name, (file, line) = name_of(target), place_of_target(target)
     owners, places = owners_of(target), []
     if isinstance(target, types.FunctionType):
@@ -130,16 +132,27 @@ def export(target, args, keywords):
         elsewhere.refuse_questions(user)
         before = elsewhere.state(user)
         with elsewhere.sizes_are_no_text(user):
-            program, root, decisions, given, order = _exported(user, owners, places, leaves, spec)
+            program, root, decisions, given, order = _exported(user, owners, places, leaves, spec, constant)
         elsewhere.refuse_change(user, before)
     except Problem as problem:
         raise SpecError(problem.message, file, problem.line, problem.column, problem.code, problem.hint or None) from None
     module = program.graph_module
     inputs = _inputs(program, owners, places, given, order, name, file, line)
     _clean(module, file, line)
-    modes = _modes(user, owners, places, leaves, spec, str(module.graph), file, line)
+    modes = _modes(user, owners, places, leaves, spec, constant, str(module.graph), file, line)
     return Whole(name, target, file, line, module.graph, module, inputs, leaves, spec, root.output.spec, decisions, owners, modes,
                  _keys_of_attention(module.graph))
+
+
+def widths_of_heads(traced, found):
+    """`constant` for another trace: sizes that decide how wide heads are, as the last of [B, S, H * D] does. A kernel has one width."""
+    decide = set()
+    for core in found:
+        for size in cores.widths(core):
+            if isinstance(size, torch.SymInt):
+                decide |= size.node.expr.free_symbols
+    return frozenset((i.index, d) for node, i in traced.inputs.items() if i.kind == "given" for d, size in enumerate(node.meta["val"].shape)
+                     if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & decide)
 
 
 def _keys_of_attention(graph):
@@ -164,7 +177,7 @@ def _clean(module, file, line):
     module.recompile()
 
 
-def _modes(user, owners, places, leaves, spec, traced, file, line):
+def _modes(user, owners, places, leaves, spec, constant, traced, file, line):
     """The modules on whose mode the graph depends: none where it is the same in the other mode, but for what asks nothing."""
     asking = list({id(m): m for owner in owners for m in owner.modules() if _asks_for_mode(m)}.values())
     if not asking:
@@ -173,7 +186,7 @@ def _modes(user, owners, places, leaves, spec, traced, file, line):
     try:
         for m, training in before:
             m.training = not training
-        other = _exported(user, owners, places, leaves, spec)[0].graph_module
+        other = _exported(user, owners, places, leaves, spec, constant)[0].graph_module
         _clean(other, file, line)
         other = str(other.graph)
     except (SpecError, Problem):
@@ -193,7 +206,7 @@ def _asks_for_mode(module):
     return any("training" in names(f.__code__) for f in functions if f.__name__ not in ("__init__", "train", "eval"))
 
 
-def _exported(user, owners, places, leaves, spec):
+def _exported(user, owners, places, leaves, spec, constant):
     """(program, the root that was traced, decisions on sizes, the tensors given, which leaf each is)"""
     target = user.function
     order = [n for n, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
@@ -205,7 +218,8 @@ def _exported(user, owners, places, leaves, spec):
         root = _Root(target, owners, places, stand_ins, spec)
         decisions = branches.Decisions(user.file)
         reached = [p.get().detach() for p in places]
-        dims = (tuple({d: Dim.AUTO for d in range(x.dim())} for x in tensors) + tuple({} for _ in reached),)
+        dims = (tuple({d: Dim.STATIC if (n, d) in constant else Dim.AUTO for d in range(x.dim())} for n, x in enumerate(tensors))
+                + tuple({} for _ in reached),)
         tensors = _same_where_same([leaves[n] for n in order], tensors)
         try:
             with _quietly(), decisions, trace._LogarithmsOfSizes():
