@@ -225,7 +225,7 @@ class Attention : Proof {
     premises.push_back(fmt::format("(= key.block (div j {}))", columns));
     premises.push_back(keep_.text);
     premises.insert(premises.end(), agents.begin(), agents.end());
-    ask(kOnce, question(premises, fmt::format("(= {} 1)", sum)), {{"visits of it", sum}},
+    ask(kOnce, question(premises, fmt::format("(= {} 1)", sum)), {{"visits of it", sum, "Int"}},
         visits_.all[0].span);
   }
 
@@ -291,8 +291,27 @@ class Attention : Proof {
     return out;
   }
 
+  // A size that the program computes is the tensors'. False where one is not.
+  bool computes_sizes() {
+    for (const ComputedSize& s : visits_.sizes) {
+      const Term& is = sizes_.at(s.letter);
+      if (s.term.sort != Term::integer) {
+        open(kIntegers, fmt::format("{} is {}", s.letter, s.term.text));
+        return false;
+      }
+      ask(kIntegers, question({}, fmt::format("(= {} {})", s.term.text, is.text)),
+          {{fmt::format("the program's {}", s.letter), s.term.text, "Int"},
+           {"the tensors'", is.text, "Int"}},
+          s.span);
+      if (report_.obligations.back().answer != Answer::proved) return false;
+      report_.obligations.pop_back();
+    }
+    return true;
+  }
+
   // What is not plain is one of the specification's (integers.h).
   void integers() {
+    if (!computes_sizes()) return;
     const auto start = std::chrono::steady_clock::now();
     Uses& uses = uses_;
     for (const Visit& v : visits_.all) {

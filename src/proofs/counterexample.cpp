@@ -10,8 +10,8 @@ void describe(Obligation& o, const std::vector<std::string>& shown,
   std::vector<std::string> at, said;
   for (size_t n = 0; n < shown.size() && n < values.size(); ++n) {
     if (shown[n].rfind("side.", 0) == 0) {
-      const auto& [name, term] = sides[std::stoul(shown[n].substr(5))];
-      said.push_back(fmt::format("{}: {}", name, values[n]));
+      const Side& side = sides[std::stoul(shown[n].substr(5))];
+      said.push_back(fmt::format("{}: {}", side.what, values[n]));
       continue;
     }
     const std::string name = shown[n].rfind("block.", 0) == 0 ? shown[n].substr(6) : shown[n];

@@ -8,7 +8,10 @@
 
 namespace kw::proofs {
 
-using Sides = std::vector<std::pair<std::string, std::string>>;  // what it is, its term
+struct Side {
+  std::string what, term, sort = "Bool";
+};
+using Sides = std::vector<Side>;
 
 // The sizes and indices of `shown` by their values, and what the sides come to there.
 void describe(Obligation& o, const std::vector<std::string>& shown,

@@ -58,6 +58,13 @@ bool is_minus_infinity(const tl::ExprPtr& e);  // -inf
 // What a pass over rows sums or writes of a row, or null; dot_row as a sum has it.
 tl::ExprPtr value_of_row(const tl::Stmt& s);
 
+// A size of the form that the program computes (N: size = S * R) and does not take.
+struct ComputedSize {
+  std::string letter;
+  Term term;
+  Span span;
+};
+
 class Names {
  public:
   // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).
@@ -136,6 +143,7 @@ class Names {
   std::optional<Pairs> pairs_;
   std::vector<std::string> of_all_;  // premises of the kernel: the block lies in the output
   std::map<std::string, std::vector<std::string>> extents_;  // of the user's tensors, as terms
+  std::vector<ComputedSize> computed_sizes_;
   std::optional<ListWords> words_;
   std::string list_;  // the number of the list that is read, as a term
   std::string open_;

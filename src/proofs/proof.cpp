@@ -198,9 +198,8 @@ void Proof::ask(const std::string& what, Question q, const Sides& sides, const S
   const auto start = std::chrono::steady_clock::now();
   Obligation o{what, Answer::unknown, "", {}, "", span, 0};
   for (size_t n = 0; n < sides.size(); ++n) {
-    const bool count = sides[n].first == "visits of it";
-    q.declarations.push_back(fmt::format("(declare-const side.{} {})", n, count ? "Int" : "Bool"));
-    q.premises.push_back(fmt::format("(= side.{} {})", n, sides[n].second));
+    q.declarations.push_back(fmt::format("(declare-const side.{} {})", n, sides[n].sort));
+    q.premises.push_back(fmt::format("(= side.{} {})", n, sides[n].term));
     q.shown.push_back(fmt::format("side.{}", n));
   }
   Reply reply = solver_.ask(q, kEffort);

@@ -45,6 +45,7 @@ class Walk : private Names {
     out_.of_all = std::move(of_all_);
     out_.list = std::move(list_);
     out_.extents = std::move(extents_);
+    out_.sizes = std::move(computed_sizes_);
     if (pairs_) out_.last_pair = pairs_->last();
     out_.open = std::move(open_);
     return std::move(out_);

@@ -44,8 +44,9 @@ class Assigner {
     // In v the fresh d is not used; the output's own dimension is called d too.
     if (!check_operands() || !has_own_sizes()) return std::nullopt;
     if (!one_row_for_all_columns(roles_.q, parts_.q_row) ||
-        !one_row_for_all_columns(roles_.k, parts_.k_row) || !set_rows(roles_.q, parts_.q_row, "i") ||
-        !set_rows(roles_.k, parts_.k_row, "j") || !set_rows(roles_.v, parts_.v_row, "j"))
+        !one_row_for_all_columns(roles_.k, parts_.k_row) ||
+        !set_rows(roles_.q, parts_.q_row, "i") || !set_rows(roles_.k, parts_.k_row, "j") ||
+        !set_rows(roles_.v, parts_.v_row, "j"))
       return std::nullopt;
     for (const ProductParts& p : parts_.more)
       if (!further_product(p)) return std::nullopt;

@@ -96,7 +96,8 @@ def test_tables_and_pages_that_no_copy_takes_are_refused_with_those_that_fit(wor
 
 
 FAR = [("n * BN]", "(n + where(M > 50000, 1, 0)) * BN]"), ("[c.b, g,", "[where(B > 500, 0, c.b), g,"), ("[c.b, g,", "[c.b, where(G > 100, 0, g),"),
-       ("N: size = S * R", "N: size = min(S, 5000) * R")]
+       ("N: size = S * R", "N: size = min(S, 5000) * R"), ("N: size = S * R", "N: size = min(S * R, 1000000)"),
+       ("N: size = S * R", "N: size = min(S * R, BM * BN * H)")]
 
 
 def test_slips_at_sizes_beyond_all_cases_are_not_proved(tmp_path):
