@@ -106,6 +106,9 @@ std::set<std::string> tensors_of_indices(const spec::Form& form) {
       return ExprPtr();
     });
   });
+  for (const spec::Term& term : form.terms)  // tables of pages
+    for (const spec::Operand* operand : spec::operands(term))
+      for (const ExprPtr& index : operand->indices) spec::rewrite(index, add);
   return out;
 }
 

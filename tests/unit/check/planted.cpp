@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "check/compared_numbers.h"
 #include "check/far_scores.h"
 #include "check/spread.h"
 #include "edited_program.h"
@@ -43,6 +44,16 @@ TEST(Planted, zeros_and_ones_are_all_that_there_is) {
     const auto& values = p.tensors.at(tensor).values;
     EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{0, 1})) << tensor;
   }
+}
+
+// -1 in a table of pages is compared with 0: 1 in the place of others is no page of a cache of one.
+TEST(Planted, tables_of_pages_are_as_drawn) {
+  const spec::Form form = test::with_heads(
+      transfer::form_of("argument table i32[B, T]\nscore s * 0.125\npages table 16\n"
+                        "keep 0 <= table[b, j // 16]\n"),
+      8);
+  EXPECT_EQ(tensors_of_indices(form), std::set<std::string>{"table"});
+  EXPECT_FALSE(has_compared_numbers(form));
 }
 
 TEST(Planted, rows_are_zero_or_equal) {
