@@ -206,7 +206,8 @@ inline spec::Capture capture_of(const spec::Form& form) {
   if (form.name == "lists") shapes[0][0] = 2, shapes[0][1] = 300, shapes[0][2] = 300;
   for (const auto& [b, m, n] : shapes) {
     spec::GoldenCase g;
-    g.sizes = {{"B", b}, {"M", m}, {"N", n}};
+    for (const auto& [size, value] : {std::pair{&form.B, b}, {&form.M, m}, {&form.N, n}})
+      spec::give(*size, value, g.sizes);
     if (!form.D.name.empty()) g.sizes[form.D.name] = 100 + m;  // of a product
     g.draws.seed = 11 + c.cases.size();
     for (size_t a = 0; a < form.arguments.size(); ++a) {
@@ -219,6 +220,8 @@ inline spec::Capture capture_of(const spec::Form& form) {
         d = {Draw::Kind::integer, a, 1, 0, 2};
       if (form.name == "lists" && !is_float(form.arguments[a].dtype))
         d = {Draw::Kind::integer, a, 1, 0, 1};
+      if (form.N.times > 1 && form.arguments[a].name == "table")  // of pages
+        d = {Draw::Kind::integer, a, 1, 0, 9};
       if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
       g.draws.arguments[form.arguments[a].name] = d;
     }

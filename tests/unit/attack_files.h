@@ -29,7 +29,7 @@ inline Edit edit_of(const std::string& name) {
 // The lines of the form, as tests/unit/transfer_form.h reads them; of several arguments "; " parts them.
 inline std::string form_lines(const Edit& edit) {
   std::string lines;
-  for (const char* word : {"product", "argument", "queries", "q_sum", "q_row", "normaliser",
+  for (const char* word : {"product", "argument", "pages", "queries", "q_sum", "q_row", "normaliser",
                            "score", "keep", "sink", "epilogue"})
     if (edit.head.count(word)) {
       std::string said = edit.head.at(word);

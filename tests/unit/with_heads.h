@@ -11,6 +11,8 @@ inline spec::Form with_heads(spec::Form form, int64_t heads) {
   for (spec::Argument& a : form.arguments) {
     if (a.name == "q") a.dims = {form.B, form.H, form.M, form.D};
     if (a.name == "k" || a.name == "v") a.dims = {form.B, form.G, form.N, form.D};
+    if ((a.name == "k" || a.name == "v") && form.N.times > 1)  // in pages
+      a.dims = {{"P", 0}, form.G, {"", form.N.times}, form.D};
     for (spec::Size& size : a.dims)
       if (a.name == "slopes") size.constant = heads;
   }
