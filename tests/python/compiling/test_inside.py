@@ -276,6 +276,38 @@ def test_attention_may_be_written_in_many_ways(of):
     assert not {"linear"} & {o.name for o in fast.plan.operators if o.where.startswith("kernel")}
 
 
+def heads_by_a_view(q, k, v):
+    b, s, _ = q.shape
+    q, k, v = (x.view(b, -1, 8, 64).transpose(1, 2) for x in (q, k, v))
+    return ((q @ k.mT / 8).softmax(-1) @ v).transpose(1, 2).reshape(b, s, 512)
+
+
+def heads_by_a_chunk(qkv):
+    b, s, _ = qkv.shape
+    q, k, v = (x.view(b, s, 8, 64).transpose(1, 2) for x in qkv.chunk(3, -1))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, s, 512)
+
+
+def multi_head(q, k, v, w, b, wo, bo):
+    return F.multi_head_attention_forward(q, k, v, 512, 8, w, b, None, None, False, 0.0, wo, bo, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("function, widths", [(heads_by_a_view, [512] * 3), (heads_by_a_chunk, [1536]), (multi_head, [512] * 3)])
+def test_how_wide_heads_are_is_the_examples_where_a_view_leaves_it_open(function, widths):
+    def args(batch, length):
+        shapes = [(length, batch, w) if function is multi_head else (batch, length, w) for w in widths]
+        shapes += [(1536, 512), (1536,), (512, 512), (512,)] if function is multi_head else []
+        torch.manual_seed(batch)
+        return tuple(torch.randn(s, dtype=torch.bfloat16) * (0.05 if len(s) < 3 else 1) for s in shapes)
+    fast = inside(function, args(2, 40))
+    assert fast.plan.kernels == 1
+    for given in (args(2, 40), args(3, 57)):
+        assert_same(fast(*given), function(*given), limit=2e-3)
+    wide = tuple(torch.cat((x, x), -1) if x.dim() == 3 else x for x in args(2, 40))
+    with pytest.raises(ArgumentError, match=f"have {widths[0]}"):
+        fast(*wide)
+
+
 def test_heads_in_two_dimensions_are_one_to_the_kernel():
     module = Heads(groups_apart, groups=2).bfloat16()
     fast = inside(module, (hidden(2, 40),))

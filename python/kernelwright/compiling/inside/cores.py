@@ -60,12 +60,17 @@ def factors(node):
 
 
 def widths(core):
-    """Sizes of the dimensions that scores are summed over, and of the values' last: what a kernel's head dimensions are."""
-    out = [core.last.meta["val"].shape[-1]]
+    """Sizes of the dimensions that scores are summed over, and of a value's row: what a kernel's head dimensions are. Of an einsum none
+    is looked for, whose letters may stand anywhere."""
+    if operator_name(core.last) == FUSED:
+        return [n.meta["val"].shape[-1] for n in (*factors(core.last)[:2], core.last)]
+    sides = factors(core.last)
+    out = [] if operator_name(core.last) == "einsum" else [
+        side.meta["val"].shape[-1 if n else -2] for n, side in enumerate(sides) if side not in core.nodes]
     for first in core.first:
-        name, (q, k) = operator_name(first), factors(first)[:2]
-        if name != "einsum":
-            out += [q.meta["val"].shape[-1], k.meta["val"].shape[-1 if name == FUSED else -2]]
+        if operator_name(first) != "einsum":
+            q, k = factors(first)
+            out += [q.meta["val"].shape[-1], k.meta["val"].shape[-2]]
     return out
 
 

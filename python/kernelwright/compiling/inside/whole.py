@@ -149,7 +149,7 @@ def widths_of_heads(traced, found):
     decide = set()
     for core in found:
         for size in cores.widths(core):
-            if isinstance(size, torch.SymInt):
+            if isinstance(size, torch.SymInt) and len(size.node.expr.free_symbols) == 1:  # in others, batches cancel each other
                 decide |= size.node.expr.free_symbols
     return frozenset((i.index, d) for node, i in traced.inputs.items() if i.kind == "given" for d, size in enumerate(node.meta["val"].shape)
                      if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & decide)
