@@ -11,6 +11,7 @@
 
 #include "operator/family.h"
 #include "proofs/names.h"
+#include "proofs/reals/past_the_end.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -144,6 +145,8 @@ class Reals {
     if (!of_gradients_ && !exponentials_) of_data();
     if (halves_) passes_of_halves();
     if (halves_ && of_gradients_) gradients_of_halves();
+    if (of_gradients_ && softmax_)
+      if (const std::string why = weights_past_the_end(program_); !why.empty()) open(why);
     for (const std::string& m : references_)
       if (halves_ && begun_.count(m))
         open(fmt::format("weights in fp16 by the reference `{}`, which begins above them", m));
