@@ -291,24 +291,6 @@ class Attention : Proof {
     return out;
   }
 
-  // A size that the program computes is the tensors'. False where one is not.
-  bool computes_sizes() {
-    for (const ComputedSize& s : visits_.sizes) {
-      const Term& is = sizes_.at(s.letter);
-      if (s.term.sort != Term::integer) {
-        open(kIntegers, fmt::format("{} is {}", s.letter, s.term.text));
-        return false;
-      }
-      ask(kIntegers, question({}, fmt::format("(= {} {})", s.term.text, is.text)),
-          {{fmt::format("the program's {}", s.letter), s.term.text, "Int"},
-           {"the tensors'", is.text, "Int"}},
-          s.span);
-      if (report_.obligations.back().answer != Answer::proved) return false;
-      report_.obligations.pop_back();
-    }
-    return true;
-  }
-
   // What is not plain is one of the specification's (integers.h).
   void integers() {
     if (!computes_sizes()) return;

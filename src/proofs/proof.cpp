@@ -155,6 +155,23 @@ Question Proof::of_steps(const std::vector<std::string>& each) {
   return question(premises, all_of(each));
 }
 
+bool Proof::computes_sizes() {
+  for (const ComputedSize& s : visits_.sizes) {
+    const Term& is = sizes_.at(s.letter);
+    if (s.term.sort != Term::integer) {
+      open(kIntegers, fmt::format("{} is {}", s.letter, s.term.text));
+      return false;
+    }
+    ask(kIntegers, question({}, fmt::format("(= {} {})", s.term.text, is.text)),
+        {{fmt::format("the program's {}", s.letter), s.term.text, "Int"},
+         {"the tensors'", is.text, "Int"}},
+        s.span);
+    if (report_.obligations.back().answer != Answer::proved) return false;
+    report_.obligations.pop_back();
+  }
+  return true;
+}
+
 void Proof::has_its_sign(const std::vector<Step>& steps) {
   std::set<std::string> each;
   for (const Step& s : steps)
