@@ -57,9 +57,9 @@ class Proof {
   // scratch apart, which are as long as it is.
   void fits_an_int(const std::vector<Step>& steps);
   // What is an index, or divides, wherever it stands: CUDA's text takes for granted what it is.
+  void has_its_sign(const std::vector<Step>& steps);
   // A size that the program computes is the tensors'. False where one is not.
   bool computes_sizes();
-  void has_its_sign(const std::vector<Step>& steps);
 
   const tl::Program& program_;
   const Heads heads_;
