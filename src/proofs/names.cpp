@@ -83,10 +83,12 @@ void Names::argument(const Stmt& s, Scope& scope) {
       scratch_.insert(d.name);
     } else if (s.op == Op::arg_f32) {
       scope.names[d.name] = {{Term::real, ""}, {}};
-    } else if ((s.op == Op::arg_size || s.op == Op::arg_i32) && scope.names.count(d.name)) {
-      if (d.expr) computed_sizes_.push_back({d.name, eval(d.expr, scope), s.span});
     } else if (s.op == Op::arg_size || s.op == Op::arg_i32) {
-      scope.names[d.name] = {d.expr ? eval(d.expr, scope) : vocabulary_.scalar(user), {}};
+      const bool of_form = scope.names.count(d.name) > 0;
+      if (!of_form)
+        scope.names[d.name] = {d.expr ? eval(d.expr, scope) : vocabulary_.scalar(user), {}};
+      else if (d.expr)
+        computed_sizes_.push_back({d.name, eval(d.expr, scope), s.span});
     }
   }
 }

@@ -44,7 +44,7 @@ struct Visits {
   std::vector<Visit> all;
   std::string list;  // the number of the list of key blocks that is read; "": none
   std::map<std::string, std::vector<std::string>> extents;  // of the user's tensors, "": unknown
-  std::vector<ComputedSize> sizes;
+  std::vector<ComputedSize> sizes;  // of the form, that the program computes
   std::vector<std::string> of_all;  // premises of the kernel: the block lies in the output
   // Of pairs: each loop over them by where it begins and ends, and whether its first turn stands
   // before it.

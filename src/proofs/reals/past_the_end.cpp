@@ -48,27 +48,34 @@ class PastTheEnd {
   }
 
   std::string why() const {
-    for (const std::string& tile : weights_)
-      if (const auto columns = columns_.find(tile);
-          columns != columns_.end())  // else of a reference
-        if (std::string left = why(columns->second); !left.empty()) return left;
+    for (const std::string& tile : weights_) {
+      // What columns begin as; of a score that is changed first, what is added. Of others neither:
+      // their weights are by another reference.
+      const Sets& rings = filled_.count(tile) ? filled_ : added_;
+      const auto own = rings.find(tile);
+      if (own == rings.end()) continue;
+      for (const std::string& vector : own->second)
+        if (std::string left = why_of(vector); !left.empty()) return left;
+    }
     return "";
   }
 
  private:
-  // Of what is added to a tile's columns, one is -inf.
-  std::string why(const std::set<std::string>& vectors) const {
-    std::string out = "a row past the end has no log-sum by which its weights are 0";
-    for (const std::string& vector : vectors) {
-      const auto loaded = loaded_.find(vector);
-      const auto written = loaded == loaded_.end() ? written_.end() : written_.find(loaded->second);
-      if (written == written_.end()) continue;
-      if (is_minus_infinity(written->second)) return "";
-      out = fmt::format(
-          "`{}` of a row past the end is `{}`, and not -inf, by which its weights are 0",
-          loaded->second, tl::print(written->second));
+  // Whatever is loaded into such a ring is -inf past the end.
+  std::string why_of(const std::string& vector) const {
+    const auto loaded = loaded_.find(vector);
+    if (loaded == loaded_.end())
+      return fmt::format("`{}`, which no copy fills, stands for a log-sum", vector);
+    for (const std::string& tensor : loaded->second) {
+      const auto written = written_.find(tensor);
+      if (written == written_.end())
+        return fmt::format("`{}`, which no pass writes, stands for a log-sum", tensor);
+      if (!is_minus_infinity(written->second))
+        return fmt::format(
+            "`{}` of a row past the end is `{}`, and not -inf, by which its weights are 0", tensor,
+            tl::print(written->second));
     }
-    return out;
+    return "";
   }
 
   // Names of a pass are of its rows: a `let` stands for its value in what is written behind it.
@@ -89,19 +96,20 @@ class PastTheEnd {
 
   void kernel(const Stmt& s) {
     if (s.op == Op::tma_load_rows || s.op == Op::cp_async_rows)
-      loaded_[tl::base_name(s.dst())] = tl::base_name(s.expr(tl::Hole::tensor));
-    if (s.op == Op::fill_columns || s.op == Op::add_columns)
-      columns_[tl::base_name(s.dst())].insert(tl::base_name(s.src()));
+      loaded_[tl::base_name(s.dst())].insert(tl::base_name(s.expr(tl::Hole::tensor)));
+    if (s.op == Op::fill_columns) filled_[tl::base_name(s.dst())].insert(tl::base_name(s.src()));
+    if (s.op == Op::add_columns) added_[tl::base_name(s.dst())].insert(tl::base_name(s.src()));
     if (tl::is(s.op, tl::Family::map) && s.has(tl::Hole::value) &&
         s.value()->kind == ExprKind::call && s.value()->text == "exp2")
       weights_.insert(tl::base_name(s.target()));
   }
 
-  std::map<std::string, ExprPtr> written_;     // by tensor, what a pass writes past the end
-  std::map<std::string, std::string> loaded_;  // by ring, the tensor
-  std::map<std::string, std::set<std::string>>
-      columns_;                    // by tile, rings that are added to columns
-  std::set<std::string> weights_;  // tiles
+  using Sets = std::map<std::string, std::set<std::string>>;
+
+  std::map<std::string, ExprPtr> written_;  // by tensor, what a pass writes past the end
+  Sets loaded_;                             // by ring, tensors
+  Sets filled_, added_;                     // by tile, rings: fill_columns, add_columns
+  std::set<std::string> weights_;           // tiles
 };
 
 }  // namespace

@@ -75,6 +75,16 @@ std::vector<std::string> values_of(const std::string& text, const std::vector<st
   return out;
 }
 
+// As it is asked.
+std::string text(const Question& q, int64_t effort) {
+  // The time is for a solver that hangs.
+  std::string text = fmt::format("(set-option :rlimit {})\n(set-option :timeout 20000)\n", effort);
+  for (const std::string& d : q.declarations) text += d + "\n";
+  for (const auto* premises : {&q.premises, &q.spare})
+    for (const std::string& p : *premises) text += fmt::format("(assert {})\n", p);
+  return text + fmt::format("(assert (not {}))\n", q.claim);
+}
+
 // What has been asked in this process, with the replies. The same text has the same reply, as
 // effort is counted in steps; and programs that differ in one statement are asked mostly the same.
 class Replies {
@@ -153,15 +163,6 @@ bool Solver::load(const std::vector<std::string>& libraries) {
 
 std::string Solver::version() const { return z3_ ? z3_->get_full_version() : ""; }
 
-std::string Solver::text(const Question& q, int64_t effort) {
-  // The time is for a solver that hangs.
-  std::string text = fmt::format("(set-option :rlimit {})\n(set-option :timeout 20000)\n", effort);
-  for (const std::string& d : q.declarations) text += d + "\n";
-  for (const auto* premises : {&q.premises, &q.spare})
-    for (const std::string& p : *premises) text += fmt::format("(assert {})\n", p);
-  return text + fmt::format("(assert (not {}))\n", q.claim);
-}
-
 Reply Solver::ask(const Question& question, int64_t effort) const {
   if (!z3_) return {Answer::unknown, {}, why_};
   if (!question.spare.empty()) {
@@ -178,16 +179,18 @@ Reply Solver::ask(const Question& question, int64_t effort) const {
 }
 
 Reply Solver::ask(const Question& question, int64_t effort, const char* decide) const {
+  const std::string asked = text(question, effort);
   std::string key = fmt::format("{} {}", static_cast<const void*>(z3_), decide);
   for (const std::string& term : question.shown) key += term + " ";
-  key += text(question, effort);
+  key += asked;
   if (const std::optional<Reply> known = Replies::of_this_process().find(key)) return *known;
-  Reply reply = answered(question, effort, decide);
+  Reply reply = answered(asked, decide, question.shown);
   Replies::of_this_process().keep(std::move(key), reply);
   return reply;
 }
 
-Reply Solver::answered(const Question& question, int64_t effort, const char* decide) const {
+Reply Solver::answered(const std::string& asked, const char* decide,
+                       const std::vector<std::string>& shown) const {
   void* config = z3_->mk_config();
   void* context = z3_->mk_context(config);
   z3_->set_error_handler(context, leave_it_to_the_text);
@@ -196,7 +199,7 @@ Reply Solver::answered(const Question& question, int64_t effort, const char* dec
     return reply ? reply : "";
   };
   Reply reply;
-  const std::string complaint = say(text(question, effort)), end = say(decide);
+  const std::string complaint = say(asked), end = say(decide);
   if (!complaint.empty()) {
     reply.why = complaint.substr(0, complaint.find('\n'));
   } else if (end.rfind("unsat", 0) == 0) {
@@ -204,10 +207,9 @@ Reply Solver::answered(const Question& question, int64_t effort, const char* dec
   } else if (end.rfind("sat", 0) == 0) {
     reply.answer = Answer::refuted;
     std::string list;
-    for (const std::string& term : question.shown) list += " " + term;
+    for (const std::string& term : shown) list += " " + term;
     if (!list.empty())
-      reply.values =
-          values_of(say(fmt::format("(get-value ({}))\n", list.substr(1))), question.shown);
+      reply.values = values_of(say(fmt::format("(get-value ({}))\n", list.substr(1))), shown);
   } else {
     reply.why = end.rfind("unknown", 0) == 0 ? "it was not decided with this effort"
                                              : end.substr(0, end.find('\n'));

@@ -42,12 +42,11 @@ class Solver {
   // `effort` is counted in the solver's own steps, so that the answer is the same on every machine:
   // ten million take about a second.
   Reply ask(const Question& question, int64_t effort) const;
-  // As it is asked.
-  static std::string text(const Question& question, int64_t effort);
 
  private:
   Reply ask(const Question& question, int64_t effort, const char* decide) const;
-  Reply answered(const Question& question, int64_t effort, const char* decide) const;
+  Reply answered(const std::string& asked, const char* decide,
+                 const std::vector<std::string>& shown) const;
 
   struct Functions;
   const Functions* z3_ = nullptr;
