@@ -347,7 +347,8 @@ class Attention : Proof {
       if (o.answer == Answer::proved && !is_head_along(u)) none(u);
     if (o.answer == Answer::proved) report_.small_reals = specified.data_among_reals;
     if (o.answer == Answer::proved)
-      leave(not_told_apart(specified.whole, uses, solver_, sizes_, drawn(), of_kept), {});
+      leave(not_told_apart(specified.whole, uses, solver_, sizes_, form_.N.times, drawn(), of_kept),
+            {});
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
     if (lists_) words_of_lists(uses);

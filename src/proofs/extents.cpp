@@ -47,14 +47,14 @@ std::vector<std::string> same_sizes(const Extents& program, const Extents& tenso
 }
 
 std::string bounded(const std::vector<std::string>& premises, const Vocabulary& vocabulary,
-                    const std::map<std::string, Term>& sizes, const Solver& solver) {
+                    const std::map<std::string, Long>& sizes, const Solver& solver) {
   constexpr int64_t kLong = 100'000;
   constexpr int kEffort = 100'000;
-  for (const auto& [name, term] : sizes) {
+  for (const auto& [name, size] : sizes) {
     Question q;
     q.declarations = vocabulary.declarations();
     q.premises = premises;
-    q.claim = fmt::format("(< {} {})", term.text, kLong);
+    q.claim = fmt::format("(< {} {})", size.size.text, std::min(kLong, size.most));
     if (solver.ask(q, kEffort).answer == Answer::proved) return name;
   }
   return "";

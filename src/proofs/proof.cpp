@@ -33,7 +33,8 @@ void Proof::name_sizes() {
       report_.limits.push_back({tl::binary("<=", tl::name(letter), tl::integer(kLargestSize))});
     }
     if (size.name.empty() || indices_.count(size.name)) return;
-    indices_[size.name] = long_[size.name] = t;
+    indices_[size.name] = t;
+    long_[size.name] = {t, kLargestSize / size.times};
     common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
     shown_.push_back(t.text);
   };
@@ -72,7 +73,7 @@ void Proof::name_heads() {
       report_.limits.push_back({tl::binary(
           "<=", tl::name("H"), tl::binary("*", tl::name("G"), tl::integer(heads::kMostOfAGroup)))});
     } else {
-      long_[heads::kRatio] = ratio;
+      long_[heads::kRatio] = {ratio, kLargestSize};
     }
   }
   if (heads_ == Heads::grouped)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proofs/counterexample.h"
+#include "proofs/extents.h"
 #include "proofs/heads.h"
 #include "proofs/integers.h"
 #include "proofs/lists.h"
@@ -69,7 +70,7 @@ class Proof {
   const Blocks& sides_;
   Vocabulary vocabulary_;
   std::map<std::string, Term> sizes_, indices_;
-  std::map<std::string, Term> long_;  // the sizes that a launch may have as long as it likes
+  std::map<std::string, Long> long_;
   std::vector<std::string> common_, shown_;
   Visits visits_;
   Uses uses_;

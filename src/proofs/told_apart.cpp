@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 namespace kw::proofs {
 namespace {
@@ -32,7 +33,7 @@ int64_t largest(const std::string& term) {
 
 std::string not_told_apart(
     const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
-    const std::map<std::string, Term>& sizes, const std::vector<std::string>& drawn,
+    const std::map<std::string, Term>& sizes, int64_t page, const std::vector<std::string>& drawn,
     const std::function<Question(const Use&, const std::string& claim)>& of_kept) {
   const auto answer = [&](const Question& q) { return solver.ask(q, kEach).answer; };
   const auto proved = [&](const Question& q) { return answer(q) == Answer::proved; };
@@ -40,8 +41,8 @@ std::string not_told_apart(
     if (is_plain(s, uses)) continue;
     const int64_t rows = std::max(kCaseRows, largest(s.text) + kBeyond);
     const auto in_cases = [&](Question q) {
-      for (const char* size : {"M", "N"})
-        q.premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, rows));
+      for (const auto& [size, most] : {std::pair{"M", rows}, {"N", rows + page - 1}})
+        q.premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, most));
       q.premises.push_back(fmt::format("(<= {} {})", sizes.at("B").text, kBatches));
       q.premises.insert(q.premises.end(), drawn.begin(), drawn.end());
       return q;

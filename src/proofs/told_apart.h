@@ -19,11 +19,11 @@ inline constexpr std::array<int64_t, 2> kLengths = {0, 300};
 
 // One of the specification's (Specified::whole) and one of the program's that are the same in all
 // elements that cases have and keep, and not in others, as a sentence; "" where there are none.
-// `drawn`: between what integers of the data lie in cases. `of_kept` asks a claim of the elements
-// that are kept where a use is.
+// `page`: cases have keys in whole pages of so many, or 1. `drawn`: between what integers of the
+// data lie in cases. `of_kept` asks a claim of the elements that are kept where a use is.
 std::string not_told_apart(
     const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
-    const std::map<std::string, Term>& sizes, const std::vector<std::string>& drawn,
+    const std::map<std::string, Term>& sizes, int64_t page, const std::vector<std::string>& drawn,
     const std::function<Question(const Use&, const std::string& claim)>& of_kept);
 
 }  // namespace kw::proofs
